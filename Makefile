@@ -1,0 +1,67 @@
+# Everything a person or a CI machine runs. `make demo` needs Python 3.10 or newer with venv and
+# pip, and nothing else: no Slurm, no torch, no root.
+#
+#   make demo     render and train configs/jobs/quickstart.yaml on this machine
+#   make setup    everything development needs, in .venv
+#   make check    ruff, mypy, the layers, shellcheck
+#   make test     all tests, on a real Slurm (installed first where that is possible)
+#   make golden   write the expected scripts of tests/golden again; review the diff
+#   make bench    the benchmarks
+#   make clean    remove what the above made
+#
+# PYTHON=python3.12      another interpreter       VENV=/tmp/venv     another place
+# TORCH_INDEX=URL        another build of torch, e.g. https://download.pytorch.org/whl/cu128
+# PYTEST_ARGS="-k lint"  more for pytest           JOBS=4             test processes
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+PYTEST_ARGS ?=
+JOB ?= configs/jobs/quickstart.yaml
+
+export PYTHON VENV JOBS
+
+BIN := $(VENV)/bin
+INPUTS := pyproject.toml constraints.txt scripts/setup
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup check test golden bench clean
+
+help:
+	@sed -n 's/^#   make/  make/p' Makefile
+
+# A file, so that the installation is made once and again when what it depends on changes.
+$(VENV)/.installed-run: $(INPUTS)
+	@scripts/setup run
+
+$(VENV)/.installed-dev: $(INPUTS)
+	@scripts/setup dev
+
+demo: $(VENV)/.installed-run
+	@echo "# slurmgen render $(JOB)"
+	@$(BIN)/slurmgen render $(JOB)
+	@echo
+	@echo "# slurmgen run $(JOB)"
+	@$(BIN)/slurmgen run $(JOB)
+
+setup: $(VENV)/.installed-dev
+
+check: $(VENV)/.installed-dev
+	@scripts/check
+
+test: $(VENV)/.installed-dev
+	@scripts/slurm-packages
+	@scripts/test $(PYTEST_ARGS)
+
+golden: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest tests/golden --update-golden $(PYTEST_ARGS)
+
+bench: $(VENV)/.installed-dev
+	@set -e; for file in $(wildcard benchmarks/*.py); do \
+	  echo "# $$file"; $(BIN)/python $$file; \
+	done
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+	if [ -f $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi

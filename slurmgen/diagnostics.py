@@ -1,0 +1,51 @@
+"""Location, Severity, Diagnostic: the one currency of "what is wrong"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from slurmgen.errors import Refusal
+
+
+class Location(NamedTuple):
+    """A place in a file; `line` and `column` count from 1, columns in characters."""
+
+    path: str
+    line: int
+    column: int
+
+
+ERROR = "error"
+WARNING = "warning"
+
+
+class Diagnostic(NamedTuple):
+    """One thing that is wrong: where, what, why it matters and how to mend it.
+
+    `rule` is a kebab-case name, `code` its permanent short form (never reused),
+    `severity` is ERROR or WARNING, `length` the number of characters to underline.
+    """
+
+    location: Location
+    rule: str
+    code: str
+    severity: str
+    message: str
+    why: str
+    fix: str
+    length: int = 1
+
+
+def of_refusal(refusal: Refusal, location: Location, length: int = 1) -> Diagnostic:
+    """The Diagnostic of a Refusal whose place is now known."""
+    return Diagnostic(
+        location,
+        "invalid-value",
+        "SG004",
+        ERROR,
+        refusal.what,
+        refusal.why,
+        refusal.fix,
+        length,
+    )

@@ -1,0 +1,69 @@
+"""What can go wrong, and the exit status each kind ends with.
+
+Raise the most specific class. `cli.py` holds the only handler: it prints the
+message (or the diagnostics) on stderr and exits with `exit_status`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slurmgen.diagnostics import Diagnostic
+
+EXIT_OK = 0
+EXIT_FINDINGS = 1
+EXIT_USAGE = 2
+EXIT_UNAVAILABLE = 3
+EXIT_BUG = 70
+
+
+class SlurmgenError(Exception):
+    """Anything a user, a file or a cluster can cause. Never shown as a traceback.
+
+    `fix` says what to do about it; it is printed on a line of its own.
+    """
+
+    exit_status = EXIT_USAGE
+
+    def __init__(self, message: str, *, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+class UsageError(SlurmgenError):
+    """The command line asks for something that makes no sense."""
+
+
+class InvalidInput(SlurmgenError):
+    """A job file, profile or template has errors; every one of them is a diagnostic."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__(f"{len(diagnostics)} error(s)")
+        self.diagnostics = tuple(diagnostics)
+
+
+class UnavailableError(SlurmgenError):
+    """Slurm, a program or a file can't be reached, or refused."""
+
+    exit_status = EXIT_UNAVAILABLE
+
+
+class Refusal(ValueError):
+    """A value of the spec that means nothing, or that Slurm would take wrongly.
+
+    A `ValueError`, so that a Pydantic validator may raise it; `source.py` adds
+    the position in the file.
+
+    what: one clause naming the value, no full stop (``"90x" is not a time``).
+    why: what would happen, or the grammar, with the Slurm version where it matters.
+    fix: an instruction (``write "90m" or "1:30:00"``).
+    """
+
+    def __init__(self, what: str, *, why: str, fix: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix

@@ -1,0 +1,165 @@
+"""What users install: the wheel and the sdist, built here and used where no checkout is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+# One process builds, and the others don't build the same again.
+pytestmark = pytest.mark.xdist_group("packaging")
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICKSTART = ROOT / "configs" / "jobs" / "quickstart.yaml"
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
+    """The output of a command that must end well, with no Python settings of ours."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_"))}
+    finished = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**env, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+def build(target: str, source: Path, out: Path) -> Path:
+    """Without isolation, so without the network; hatchling is one of our tools."""
+    run(sys.executable, "-m", "build", "--no-isolation", target, "-o", out, source, cwd=out.parent)
+    (built,) = out.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("--sdist", ROOT, tmp_path_factory.mktemp("build") / "sdist")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("--wheel", ROOT, tmp_path_factory.mktemp("build") / "wheel")
+
+
+@pytest.fixture(scope="module")
+def wheel_of_sdist(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(folder, filter="data")
+        else:
+            archive.extractall(folder)
+    (source,) = folder.iterdir()
+    return build("--wheel", source, tmp_path_factory.mktemp("build") / "wheel")
+
+
+def files_below(name: str) -> set[str]:
+    """The files of a folder that belong to the project."""
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / name).rglob("*")
+        if path.is_file() and path.suffix != ".pyc" and not path.name.startswith(".")
+    }
+    assert found, f"{name}/ is empty"
+    return found
+
+
+def names_in_wheel(path: Path) -> set[str]:
+    with zipfile.ZipFile(path) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def names_in_sdist(path: Path) -> set[str]:
+    with tarfile.open(path) as archive:
+        return {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
+
+
+def test_the_wheel_holds_the_package_its_templates_and_configs_and_nothing_else(
+    wheel: Path,
+) -> None:
+    resources = files_below("templates") | files_below("configs")
+    expected = files_below("slurmgen") | {f"slurmgen/{name}" for name in resources}
+    assert names_in_wheel(wheel) == expected
+    assert "slurmgen/py.typed" in expected
+
+
+def test_the_wheel_of_the_sdist_is_the_same(wheel: Path, wheel_of_sdist: Path) -> None:
+    assert names_in_wheel(wheel_of_sdist) == names_in_wheel(wheel)
+
+
+@pytest.mark.parametrize("folder", ["slurmgen", "templates", "configs", "tests", "scripts"])
+def test_the_sdist_holds_a_whole_checkout(sdist: Path, folder: str) -> None:
+    assert files_below(folder) <= names_in_sdist(sdist)
+
+
+def test_the_sdist_holds_what_a_build_and_a_licence_need(sdist: Path) -> None:
+    needed = {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "Makefile",
+        "constraints.txt",
+    }
+    assert needed <= names_in_sdist(sdist)
+
+
+def test_the_metadata_name_the_command_and_no_torch(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        by_name = {name.rpartition("/")[2]: name for name in archive.namelist()}
+        metadata = archive.read(by_name["METADATA"]).decode()
+        entry_points = archive.read(by_name["entry_points.txt"]).decode()
+    assert "slurmgen = slurmgen.cli:main" in entry_points
+    required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
+    assert [line for line in required if "torch" in line and "extra ==" not in line] == []
+
+
+def install(wheel: Path, folder: Path) -> Path:
+    """A virtual environment with the wheel, and with our environment's libraries by a .pth file.
+
+    Such a file is not followed further, so that the editable install in that environment, which
+    is one too, does not put the checkout on the path.
+    """
+    run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+    python = folder / "bin" / "python"
+    site_packages = run(
+        python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
+    ).strip()
+    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    Path(site_packages, "libraries.pth").write_text("\n".join(sorted(libraries)) + "\n")
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    run(*pip, "install", "--no-deps", "--no-index", "--force-reinstall", wheel, cwd=folder)
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("kind", ["wheel", "wheel_of_sdist"])
+def test_an_installation_renders_with_no_checkout_in_reach(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    programs = install(request.getfixturevalue(kind), tmp_path / "venv")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "job.yaml").write_text(QUICKSTART.read_text())
+
+    where = "import slurmgen.resources as r, sys; print(r.__file__, r.configs_dir(), *sys.path)"
+    paths = run(programs / "python", "-c", where, cwd=project).split()
+    assert [p for p in paths if p == str(ROOT) or p.startswith(str(ROOT / "slurmgen"))] == []
+    assert Path(paths[0]).is_relative_to(tmp_path / "venv")
+    assert Path(paths[1]).is_relative_to(tmp_path / "venv")
+
+    # Its bytes are those of the checkout, which says the same to everyone.
+    here = run(sys.executable, "-m", "slurmgen", "render", "job.yaml", cwd=project)
+    assert here.startswith("#!/bin/bash")
+    assert run(programs / "slurmgen", "render", "job.yaml", cwd=project) == here
+    assert run(programs / "python", "-m", "slurmgen", "render", "job.yaml", cwd=project) == here

@@ -1,0 +1,222 @@
+"""The way of a job is one direction: what may import what, and what a command may load."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "slurmgen"
+QUICKSTART = "configs/jobs/quickstart.yaml"
+
+# Everything before slurm/ is pure: no process, no cluster, no terminal, no torch.
+PURE = (
+    "cluster",
+    "diagnostics",
+    "errors",
+    "launchers",
+    "lint",
+    "plan",
+    "quoting",
+    "render",
+    "resources",
+    "script",
+    "source",
+    "spec",
+)
+NEVER_IN_PURE = (
+    "asyncio",
+    "rich",
+    "slurmgen.cli",
+    "slurmgen.commands",
+    "slurmgen.sandbox",
+    "slurmgen.slurm",
+    "subprocess",
+    "torch",
+    "typer",
+)
+
+# The only places where each of these is imported, however late.
+ONLY_IN = {
+    "jinja2": ("render",),
+    "typer": ("cli",),
+    "torch": ("ddp",),
+    "subprocess": ("slurm", "sandbox", "ddp"),
+}
+
+# What `slurmgen render` may load of slurmgen: these modules, and those inside these packages.
+RENDER_MAY_LOAD = (
+    "slurmgen.__main__",
+    "slurmgen.cli",
+    "slurmgen.cluster",
+    "slurmgen.commands.pipeline",
+    "slurmgen.commands.render",
+    "slurmgen.diagnostics",
+    "slurmgen.errors",
+    "slurmgen.files",
+    "slurmgen.launchers",
+    "slurmgen.lint",
+    "slurmgen.plan",
+    "slurmgen.project",
+    "slurmgen.quoting",
+    "slurmgen.render",
+    "slurmgen.report",
+    "slurmgen.resources",
+    "slurmgen.script",
+    "slurmgen.source",
+    "slurmgen.spec",
+)
+RENDER_NEVER_LOADS = (
+    "asyncio",
+    "rich",
+    "ruamel",
+    "slurmgen.ddp",
+    "slurmgen.sandbox",
+    "slurmgen.slurm",
+    "subprocess",
+    "torch",
+    "typer",
+)
+
+
+class Import(NamedTuple):
+    """One imported name: `module` is as long as the statement says it."""
+
+    module: str
+    line: int
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> list[Import]:
+    """Every import of a file, wherever it stands, those for type checkers too."""
+    package = module_name(path).split(".")
+    if path.name != "__init__.py":
+        package.pop()
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [Import(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            found += [Import(f"{origin}.{alias.name}", node.lineno) for alias in node.names]
+    return found
+
+
+def is_inside(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def part_of(path: Path) -> str:
+    """`spec` for slurmgen/spec/units.py, `plan` for slurmgen/plan.py."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+every_source = pytest.mark.parametrize("path", SOURCES, ids=module_name)
+
+
+def complaints(path: Path, banned: tuple[str, ...]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{line}: imports {module}"
+        for module, line in imports_of(path)
+        if any(is_inside(module, name) for name in banned)
+    ]
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if part_of(p) in PURE], ids=module_name)
+def test_a_pure_part_starts_nothing(path: Path) -> None:
+    assert complaints(path, NEVER_IN_PURE) == []
+
+
+@every_source
+def test_costly_imports_stand_in_one_place(path: Path) -> None:
+    banned = tuple(name for name, parts in ONLY_IN.items() if part_of(path) not in parts)
+    assert complaints(path, banned) == []
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if part_of(p) == "ddp"], ids=module_name)
+def test_the_entrypoint_needs_torch_and_the_standard_library_only(path: Path) -> None:
+    allowed = {*sys.stdlib_module_names, "torch"}
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: imports {module}"
+        for module, line in imports_of(path)
+        if not is_inside(module, "slurmgen.ddp")
+        and module not in ("slurmgen", "slurmgen.__version__")
+        and module.partition(".")[0] not in allowed
+    ] == []
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    assert imports_of(PACKAGE / "__init__.py") == []
+
+
+def test_what_an_import_statement_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    path = tmp_path / "slurmgen" / "spec" / "job.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("import a.b\nfrom slurmgen import slurm\nfrom . import x\nfrom ..y import z\n")
+    assert [found.module for found in imports_of(path)] == [
+        "a.b",
+        "slurmgen.slurm",
+        "slurmgen.spec.x",
+        "slurmgen.y.z",
+    ]
+
+
+def loaded_by(*arguments: str) -> list[str]:
+    """The modules that a Python process imports, in that order."""
+    finished = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONSAFEPATH": ""},
+    )
+    names = []
+    other = []
+    for line in finished.stderr.splitlines():
+        if line.startswith("import time:"):
+            names.append(line.rpartition("|")[2].strip())
+        else:
+            other.append(line)
+    assert finished.returncode == 0, "\n".join(other)
+    return names
+
+
+def test_render_loads_only_what_it_needs() -> None:
+    # What the interpreter loads by itself (a .pth file of some other package) is not ours.
+    at_startup = set(loaded_by("-c", "pass"))
+    loaded = [m for m in loaded_by("-m", "slurmgen", "render", QUICKSTART) if m not in at_startup]
+    assert [m for m in loaded if any(is_inside(m, name) for name in RENDER_NEVER_LOADS)] == []
+
+    ours = [module for module in loaded if is_inside(module, "slurmgen")]
+    unexpected = [
+        module
+        for module in ours
+        if module not in ("slurmgen", "slurmgen.commands")
+        and not any(is_inside(module, name) for name in RENDER_MAY_LOAD)
+    ]
+    assert unexpected == []
+    assert "slurmgen.render" in ours
+
+
+def test_the_entrypoint_runs_where_nothing_else_is_installed() -> None:
+    """-S: no site-packages, and so neither pydantic nor torch."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import slurmgen.ddp"
+    loaded = loaded_by("-S", "-c", code)
+    assert [m for m in loaded if is_inside(m, "slurmgen") and not is_inside(m, "slurmgen.ddp")] == [
+        "slurmgen"
+    ]
