@@ -1,0 +1,80 @@
+"""`slurmgen sandbox`: up, down, status, exec."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from slurmgen.errors import EXIT_OK, UsageError
+from slurmgen.sandbox import DEFAULT_NAME, Sandbox, Shape, remove, statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_SHAPE = Shape()
+
+
+def up(
+    *,
+    name: str = DEFAULT_NAME,
+    directory: Path | None = None,
+    nodes: int = _SHAPE.nodes,
+    gpus_per_node: int = _SHAPE.gpus_per_node,
+    gpu_type: str = _SHAPE.gpu_type,
+    cpus_per_node: int = _SHAPE.cpus_per_node,
+    memory_mb: int = _SHAPE.memory_mb,
+    partitions: Sequence[str] = _SHAPE.partitions,
+    extra_conf: Sequence[str] = _SHAPE.extra_conf,
+) -> int:
+    """Start a sandbox; print the line that makes a shell use it."""
+    shape = Shape(
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        gpu_type=gpu_type,
+        cpus_per_node=cpus_per_node,
+        memory_mb=memory_mb,
+        partitions=tuple(partitions),
+        extra_conf=tuple(extra_conf),
+    )
+    sandbox = Sandbox.up(name=name, shape=shape, directory=directory)
+    sys.stderr.write(
+        f"sandbox {name!r} is up: Slurm {sandbox.version}, "
+        f"{shape.nodes} x {shape.gres or 'no GPU'}\n"
+    )
+    if not sandbox.loopback_only:
+        sys.stderr.write(
+            "warning: its ports are open on every interface of this machine: binding them to "
+            "loopback takes root or user namespaces (munge still lets nobody else in)\n"
+        )
+    sys.stdout.write(f"export SLURM_CONF={sandbox.slurm_conf}\n")
+    return EXIT_OK
+
+
+def down(*, name: str = DEFAULT_NAME, directory: Path | None = None) -> int:
+    """Stop a sandbox and delete its folder; nothing to stop is fine."""
+    existed = remove(name, directory=directory)
+    sys.stderr.write(
+        f"sandbox {name!r} is down\n" if existed else f"there was no sandbox {name!r}\n"
+    )
+    return EXIT_OK
+
+
+def status(*, directory: Path | None = None) -> int:
+    """Print a line for each sandbox: name, Slurm version, nodes, state, SLURM_CONF."""
+    for one in statuses(directory=directory):
+        cells = (one.name, one.version or "-", str(one.nodes), one.state, str(one.slurm_conf))
+        sys.stdout.write("\t".join(cells) + "\n")
+    return EXIT_OK
+
+
+def execute(argv: Sequence[str], *, name: str = DEFAULT_NAME, directory: Path | None = None) -> int:
+    """Run a command against a sandbox that is up, and end with its status."""
+    if not argv:
+        raise UsageError(
+            "no command to run", fix="write it after --: slurmgen sandbox exec -- sinfo"
+        )
+    status = Sandbox.find(name, directory=directory).execute(argv)
+    if status in {126, 127}:
+        sys.stderr.write(f"exec: {argv[0]} ended with status {status}\n")
+    return status

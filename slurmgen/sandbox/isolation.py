@@ -1,0 +1,120 @@
+"""A program of its own: starts daemons, each on a host of its own name.
+
+Slurm binds a daemon to one address only by way of `CommunicationParameters=NoInAddrAny`,
+which takes the address that the machine's own host name resolves to. So each daemon gets
+a private host name and a private /etc/hosts (a UTS and a mount namespace; an ordinary user
+needs a user namespace around them). It also sees its GPUs there: /dev/null, mounted over
+empty files, since slurmd wants character devices and only root could make some.
+
+    isolation.py probe FOLDER   status 0 where this machine and user allow all that
+    isolation.py start FOLDER   starts what standard input lists, as JSON: objects with
+                                `argv`, `env` and `host` ("" for the machine's own); status
+                                0 where each of them went into the background
+
+Run by path with `python -I -S`, single-threaded and without slurmgen: forking a process
+that may have threads, to run Python between fork and exec, is asking for a deadlock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+_CLONE_NEWNS = 0x0002_0000
+_CLONE_NEWUTS = 0x0400_0000
+_CLONE_NEWUSER = 0x1000_0000
+_MS_BIND = 4096
+_MS_REC = 16384
+_MS_PRIVATE = 1 << 18
+
+# Each start waits for its daemon to read its configuration: more than this at once only
+# makes them wait for each other.
+_AT_ONCE = 2 * (os.cpu_count() or 1)
+
+
+def main(verb: str, folder: Path) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if verb == "probe":
+        return _probe(libc, folder)
+    daemons = json.load(sys.stdin)
+    running: set[int] = set()
+    failed = False
+    for daemon in daemons:
+        if len(running) >= _AT_ONCE:
+            failed |= _reap(running)
+        running.add(_fork(libc, folder, daemon))
+    while running:
+        failed |= _reap(running)
+    return 1 if failed else 0
+
+
+def _fork(libc: ctypes.CDLL, folder: Path, daemon: dict[str, Any]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        _become(libc, folder, daemon)
+    return pid
+
+
+def _reap(running: set[int]) -> bool:
+    pid, status = os.wait()
+    running.discard(pid)
+    return status != 0
+
+
+def _become(libc: ctypes.CDLL, folder: Path, daemon: dict[str, Any]) -> NoReturn:
+    try:
+        if daemon["host"]:
+            _isolate(libc, folder, daemon["host"])
+        os.execve(daemon["argv"][0], daemon["argv"], daemon["env"])
+    except OSError as error:
+        sys.stderr.write(f"{daemon['argv'][0]}: {error}\n")
+        sys.stderr.flush()
+    finally:
+        os._exit(1)
+
+
+def _probe(libc: ctypes.CDLL, folder: Path) -> int:
+    try:
+        _isolate(libc, folder, "probe")
+    except OSError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _isolate(libc: ctypes.CDLL, folder: Path, host: str) -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    flags = _CLONE_NEWNS | _CLONE_NEWUTS
+    if uid != 0:
+        flags |= _CLONE_NEWUSER
+    _check(libc.unshare(flags), "unshare")
+    if uid != 0:
+        # The same ids inside: Slurm and the job must find the user they know.
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    _mount(libc, "none", "/", _MS_REC | _MS_PRIVATE)
+    _mount(libc, str(folder / "hosts"), "/etc/hosts", _MS_BIND)
+    for device in (folder / "dev").iterdir():
+        _mount(libc, "/dev/null", str(device), _MS_BIND)
+    socket.sethostname(host)
+
+
+def _mount(libc: ctypes.CDLL, source: str, target: str, flags: int) -> None:
+    result = libc.mount(source.encode(), target.encode(), None, ctypes.c_ulong(flags), None)
+    _check(result, f"mount {target}")
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
