@@ -1,0 +1,249 @@
+"""YAML text to plain data, and where in the file every key and value stands.
+
+A job file is YAML 1.2, but no scalar is converted here: `4:00:00`, `0123`, `NO`,
+`1e-3` and `true` arrive as the text that was written, and each field of the spec
+reads the text by its own grammar. Only an empty value, `~` and `null` become None.
+So nothing can lose its meaning on the way (PyYAML's own YAML 1.1 rules would make
+45000 of `12:30:00`, 83 of `0123` and False of `NO`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from slurmgen.diagnostics import ERROR, Diagnostic, Location
+from slurmgen.errors import InvalidInput, UnavailableError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KeyPath = tuple["str | int", ...]
+
+_NULL = ("", "~", "null", "Null", "NULL")
+_STRING_TAG = "tag:yaml.org,2002:str"
+_COLLECTION_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+# An alias may stand for a whole tree; this many nodes is more than any job file has
+# and few enough that a file made of nested aliases cannot fill the memory.
+_MAX_NODES = 20_000
+
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _TextLoader(_BaseLoader):  # type: ignore[misc]
+    """Parses, but resolves no plain scalar to anything but text."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own protocol
+
+
+class Span(NamedTuple):
+    """Where a key and its value start, counted from 1, and how long the key is."""
+
+    key_line: int
+    key_column: int
+    key_length: int
+    value_line: int
+    value_column: int
+    value_length: int
+
+
+class Source(NamedTuple):
+    """A file's data with the span of every key path (`("setup", "modules", 0)`)."""
+
+    path: str
+    text: str
+    data: dict[str, Any]
+    spans: dict[KeyPath, Span]
+
+    def locate(self, key: KeyPath, *, at_key: bool = False) -> tuple[Location, int]:
+        """The place of `key`, or of its nearest parent that is in the file, and its length."""
+        while key and key not in self.spans:
+            key = key[:-1]
+        span = self.spans.get(key)
+        if span is None:
+            return Location(self.path, 1, 1), 1
+        if at_key:
+            return Location(self.path, span.key_line, span.key_column), span.key_length
+        return Location(self.path, span.value_line, span.value_column), span.value_length
+
+
+def read_text(path: Path) -> str:
+    """The file as text; raises UnavailableError, or InvalidInput where it is not UTF-8."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot read {path}: {error.strerror}", fix="check the path and its permissions"
+        ) from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8-sig")
+        line = before.count("\n") + 1
+        column = len(before) - (before.rfind("\n") + 1) + 1
+        raise InvalidInput(
+            [
+                Diagnostic(
+                    Location(str(path), line, column),
+                    "not-utf-8",
+                    "SG001",
+                    ERROR,
+                    f"byte 0x{raw[error.start]:02x} is not UTF-8 text",
+                    "YAML files are UTF-8",
+                    "save the file as UTF-8",
+                )
+            ]
+        ) from error
+
+
+def parse_yaml(text: str, path: str) -> Source:
+    """Parse one YAML document whose top level is a mapping.
+
+    Raises InvalidInput with every duplicate key, or with the one syntax error.
+    """
+    try:
+        loader = _TextLoader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise InvalidInput([_syntax_error(error, text, path)]) from error
+    except RecursionError:
+        raise InvalidInput(
+            [_problem(path, 1, 1, "the file is nested too deeply", "", "flatten it")]
+        ) from None
+    if node is None:
+        return Source(path, text, {}, {})
+    converter = _Converter(path)
+    data = converter.convert(node, ())
+    if not isinstance(data, dict):
+        mark = node.start_mark
+        converter.problems.append(
+            _problem(
+                path,
+                mark.line + 1,
+                mark.column + 1,
+                "the file is not a mapping of keys to values",
+                "a job file is lines of the form `key: value`",
+                "start with, say, `nodes: 2`",
+            )
+        )
+    if converter.problems:
+        raise InvalidInput(converter.problems)
+    return Source(path, text, data, converter.spans)
+
+
+class _Converter:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.spans: dict[KeyPath, Span] = {}
+        self.problems: list[Diagnostic] = []
+        self.count = 0
+
+    def convert(self, node: Any, key: KeyPath) -> Any:
+        self.count += 1
+        if self.count > _MAX_NODES:
+            if self.count == _MAX_NODES + 1:
+                self._report(node, "the file has too many values", "aliases multiply", "write less")
+            return None
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if node.tag not in _COLLECTION_TAGS:
+            self._unknown_tag(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._child(item, item, (*key, i)) for i, item in enumerate(node.value)]
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._report(key_node, "a key must be a single word", "", "write `key: value`")
+                continue
+            name = key_node.value
+            if name in data:
+                here = (*key, name)
+                first = self.spans[here].key_line
+                self._report(
+                    key_node,
+                    f'key "{name}" is given twice (first in line {first})',
+                    "only one of the two could count, and which is easy to misread",
+                    "keep one",
+                )
+                continue
+            data[name] = self._child(key_node, value_node, (*key, name))
+        return data
+
+    def _child(self, key_node: Any, value_node: Any, key: KeyPath) -> Any:
+        start, value_start = key_node.start_mark, value_node.start_mark
+        self.spans[key] = Span(
+            start.line + 1,
+            start.column + 1,
+            _length(key_node),
+            value_start.line + 1,
+            value_start.column + 1,
+            _length(value_node),
+        )
+        return self.convert(value_node, key)
+
+    def _scalar(self, node: Any) -> str | None:
+        if node.tag != _STRING_TAG and node.tag != "!":
+            self._unknown_tag(node)
+        if not node.style and node.value in _NULL:
+            return None
+        return str(node.value)
+
+    def _unknown_tag(self, node: Any) -> None:
+        self._report(
+            node, f"YAML tag {node.tag} has no meaning here", "values are text", "remove the tag"
+        )
+
+    def _report(self, node: Any, message: str, why: str, fix: str) -> None:
+        mark = node.start_mark
+        self.problems.append(
+            _problem(self.path, mark.line + 1, mark.column + 1, message, why, fix, _length(node))
+        )
+
+
+def _length(node: Any) -> int:
+    start, end = node.start_mark, node.end_mark
+    return max(1, end.column - start.column) if start.line == end.line else 1
+
+
+def _problem(
+    path: str, line: int, column: int, message: str, why: str, fix: str, length: int = 1
+) -> Diagnostic:
+    location = Location(path, line, column)
+    return Diagnostic(location, "yaml-syntax", "SG001", ERROR, message, why, fix, length)
+
+
+def _syntax_error(error: yaml.YAMLError, text: str, path: str) -> Diagnostic:
+    mark = getattr(error, "problem_mark", None)
+    line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
+    position = getattr(error, "position", None)
+    if mark is None and position is not None:
+        character = getattr(error, "character", 0)
+        code = character if isinstance(character, int) else ord(character)
+        before = text[:position]
+        line, column = before.count("\n") + 1, position - before.rfind("\n")
+        return _problem(
+            path,
+            line,
+            column,
+            f"character U+{code:04X} is not allowed in YAML",
+            "it cannot be seen in an editor",
+            'remove it, or write it as an escape in double quotes ("\\x07")',
+        )
+    problem = getattr(error, "problem", None) or str(error)
+    context = getattr(error, "context", None) or ""
+    fix = "check the indentation, and the quotes, brackets and colons just before this place"
+    if "document" in problem or "document" in context:
+        fix = "keep one job in one file"
+    lines = text.splitlines()
+    found = lines[line - 1][column - 1 : column] if line <= len(lines) else ""
+    if found == "\t":
+        fix = "indent with spaces: YAML does not allow tabs"
+    elif found in ("%", "@", "`"):
+        fix = f"put the value in quotes: it may not start with {found}"
+    elif "mapping values" in problem:
+        fix = 'put a value that holds ": " in quotes'
+    return _problem(path, line, column, problem, context, fix)
