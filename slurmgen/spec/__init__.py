@@ -1,0 +1,1 @@
+"""The job file: its model, the grammar of each value, and what its keys mean together."""

@@ -1,0 +1,79 @@
+"""Array specifications: `0-15:4%2` (sbatch(1), --array)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from slurmgen.errors import Refusal
+
+# src/common/slurm_protocol_defs.h MAX_ARRAY_SPEC; over it Slurm complains of a path name.
+_MAX_LENGTH = 4096
+
+
+class Array(NamedTuple):
+    """The tasks of an array: how many, the highest index, and how many run at once."""
+
+    tasks: int
+    max_index: int
+    throttle: int | None
+
+
+def parse_array(text: str) -> Array:
+    """Raises Refusal for what Slurm refuses, and for what it takes but nobody can mean."""
+    body, *throttles = text.strip().split("%")
+    if len(text) > _MAX_LENGTH:
+        raise _refusal(
+            text[:40] + "…", f"Slurm takes at most {_MAX_LENGTH} characters", "shorten it"
+        )
+    if len(throttles) > 1:
+        raise _refusal(text, "sbatch accepts two %, but one counts", f"write {body}%{throttles[0]}")
+    throttle = None
+    if throttles:
+        if not _digits(throttles[0]) or int(throttles[0]) == 0:
+            why = "the number behind % is how many tasks run at once; Slurm takes %0 for no limit"
+            raise _refusal(text, why, f"write {body}, or {body}%1 for one at a time")
+        throttle = int(throttles[0])
+    if body.startswith("[") and body.endswith("]"):
+        body = body[1:-1]
+    ranges: list[range] = []
+    for item in body.split(","):
+        indices = _item(item, text)
+        for earlier in ranges:
+            short, long = sorted((earlier, indices), key=len)
+            twice = next((index for index in short if index in long), None)
+            if twice is not None:
+                why = f"index {twice} is named twice; it runs once"
+                raise _refusal(text, why, "name it once")
+        ranges.append(indices)
+    return Array(sum(map(len, ranges)), max(r[-1] for r in ranges), throttle)
+
+
+def _item(item: str, text: str) -> range:
+    first, dash, rest = item.strip().partition("-")
+    last, colon, step = rest.partition(":")
+    why = "an item is N, N-M or N-M:STEP, and indices start at 0"
+    if not _digits(first) or (dash and not _digits(last)) or (colon and not _digits(step)):
+        raise _refusal(text, why, "write, say, 0-15 or 1,3,5-7%2")
+    if not dash:
+        return range(int(first), int(first) + 1)
+    if int(last) < int(first):
+        raise _refusal(text, f"{item} counts down", f"write {last}-{first}")
+    if colon and int(step) == 0:
+        raise _refusal(text, f"the step of {item} is 0", f"write {first}-{last}")
+    if int(last) - int(first) > 4_000_000:
+        raise _refusal(text, "Slurm's MaxArraySize is at most 4000001", "split the array")
+    return range(int(first), int(last) + 1, int(step) if colon else 1)
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def _refusal(text: str, why: str, fix: str) -> Refusal:
+    return Refusal(f'"{text}" is not an array of tasks', why=why, fix=fix)
+
+
+def canonical_array(text: str) -> str:
+    """The array as it is rendered: without blanks and brackets; raises Refusal."""
+    parse_array(text)
+    return text.replace(" ", "").replace("[", "").replace("]", "")

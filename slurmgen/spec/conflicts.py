@@ -1,0 +1,45 @@
+"""Options that exclude each other (sbatch(1), and what 20.11 to 26.05 really answer)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.errors import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# Two options that cannot stand together, and what Slurm does with them.
+_EXCLUSIVE = (
+    ("exclusive", "oversubscribe", "up to 22.05 the last one wins, from 23.02 it is fatal"),
+    ("core-spec", "thread-spec", "Slurm: they are mutually exclusive (from 22.05)"),
+    ("hint", "threads-per-core", "the hint is ignored beside it"),
+    ("hint", "ntasks-per-core", "the hint is ignored beside it"),
+    ("gpu-bind", "tres-bind", "both are the binding of the GPUs"),
+    ("spread-segments", "consolidate-segments", "they say opposite things"),
+)
+_NEEDS = (
+    ("gpu-bind", "gpus_per_node", "there is no GPU to bind"),
+    ("gpu-freq", "gpus_per_node", "there is no GPU to set"),
+    ("gres-flags", "gpus_per_node", "there is no resource to bind"),
+    ("kill-on-invalid-dep", "dependency", "there is no dependency that could be invalid"),
+)
+
+
+class OptionConflict(NamedTuple):
+    """Options (or keys) that do not fit each other."""
+
+    options: tuple[str, ...]
+    refusal: Refusal
+
+
+def check_conflicts(given: Mapping[str, object]) -> Iterator[OptionConflict]:
+    """Conflicts between options under `sbatch:` and with the job file's own keys."""
+    for first, second, why in _EXCLUSIVE:
+        if first in given and second in given:
+            refusal = Refusal(f"{first} and {second} are both given", why=why, fix="keep one")
+            yield OptionConflict((second, first), refusal)
+    for option, key, why in _NEEDS:
+        if option in given and key not in given:
+            refusal = Refusal(f"{option} without {key}", why=why, fix=f"remove {option}")
+            yield OptionConflict((option, key), refusal)

@@ -1,0 +1,28 @@
+"""What of the submitting shell's environment a job gets (sbatch(1), --export)."""
+
+from __future__ import annotations
+
+from slurmgen.errors import Refusal
+from slurmgen.quoting import check_one_line, is_variable_name
+
+
+def canonical_export(text: str) -> str:
+    """ALL, NONE, NIL or a list of NAME and NAME=VALUE; raises Refusal.
+
+    A value with a comma is refused: Slurm keeps commas only inside quotes, and then the
+    quotes too (seen on 20.11 to 26.05). `env:` takes any value.
+    """
+    check_one_line(text)
+    if text.upper() in ("ALL", "NONE", "NIL"):
+        return text.upper()
+    for item in text.split(","):
+        name, equals, value = item.partition("=")
+        if name.upper() == "ALL" and not equals:
+            continue
+        if not is_variable_name(name) or any(quote in value for quote in "\"'"):
+            raise Refusal(
+                f'"{item}" in "{text}" is not NAME or NAME=VALUE',
+                why="Slurm splits at every comma, and keeps quotes as part of the value",
+                fix="put variables with values under env:",
+            )
+    return text

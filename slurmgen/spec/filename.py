@@ -1,0 +1,63 @@
+"""Patterns of log files (sbatch(1), FILENAME PATTERN)."""
+
+from __future__ import annotations
+
+import re
+
+from slurmgen.errors import Refusal
+from slurmgen.quoting import check_one_line
+
+# %b, %r and %S are newer than 22.05, which writes them out literally.
+_TOKENS = "AajJnNstux%"
+_NEWER = {"b": "24.11", "r": "25.11", "S": "25.11"}
+_MAX_BYTES = 4095
+
+
+def check_pattern(text: str) -> str:
+    """The pattern as it is; raises Refusal for what would not become the file meant."""
+    check_one_line(text)
+    if not text:
+        raise Refusal("the file name is empty", why="it names nothing", fix="remove the key")
+    if "\\" in text:
+        raise Refusal(
+            f'"{text}" holds a backslash',
+            why="a backslash anywhere turns off all % patterns",
+            fix="remove it",
+        )
+    if "$" in text or text.startswith("~") or "`" in text:
+        raise Refusal(
+            f'"{text}" holds a shell expansion',
+            why="sbatch expands nothing in it: the file would be called just that",
+            fix="write %j for the job id, %x for its name, %A_%a in an array, %u for the user",
+        )
+    if len(text.encode()) > _MAX_BYTES:
+        raise Refusal("the file name is too long", why="Linux takes 4095 bytes", fix="shorten it")
+    for digits, token in re.findall(r"%(\d*)(.?)", text):
+        if token in _NEWER:
+            raise Refusal(
+                f'"%{token}" in "{text}" is new in Slurm {_NEWER[token]}',
+                why="older versions leave it as it stands",
+                fix="write %j or %A_%a",
+            )
+        if token not in _TOKENS or not token or (digits and int(digits) > 10):
+            raise Refusal(
+                f'"%{digits}{token}" in "{text}" is no pattern',
+                why=f"patterns are %{', %'.join(_TOKENS)}, with up to 10 digits of padding",
+                fix="write %j, or %% for a percent sign",
+            )
+    return text
+
+
+def log_directory(pattern: str) -> str | None:
+    """The folder that must exist before the job starts; None where it is the current one.
+
+    Folders behind the first pattern are made only from Slurm 23.02 on, and nobody can
+    make them before the job has an id.
+    """
+    folder, slash, _ = pattern.rpartition("/")
+    if not slash:
+        return None
+    fixed = folder.split("%", 1)[0]
+    if fixed != folder:
+        fixed = fixed.rpartition("/")[0]
+    return fixed or None

@@ -1,0 +1,93 @@
+"""GPUs (`[type:]count`) and other generic resources (`name[:type][:count]`)."""
+
+from __future__ import annotations
+
+from slurmgen.errors import Refusal
+
+_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+")
+
+
+def parse_gpus(text: str) -> tuple[str | None, int]:
+    """GPUs of one node as (type or None, count); a type alone is one GPU.
+
+    Raises Refusal for `gpu:4`, which Slurm takes for a type called gpu, and for a type
+    and a count in the wrong order.
+    """
+    parts = text.strip().split(":")
+    kind, count = _split(parts, text)
+    if count == 0:
+        raise Refusal(
+            f'"{text}" asks for no GPU',
+            why="a job without GPUs says nothing about them",
+            fix="remove gpus_per_node",
+        )
+    return kind, count
+
+
+def _split(parts: list[str], text: str) -> tuple[str | None, int]:
+    why = "GPUs are written [type:]count, such as 4 or a100:4"
+    if parts[0].lower() in ("gpu", "gres/gpu", "gres"):
+        rest = ":".join(part for part in parts if part.lower() not in ("gpu", "gres", "gres/gpu"))
+        raise Refusal(
+            f'"{text}" starts with {parts[0]}',
+            why='Slurm would take "gpu" for the type of the GPUs and find none',
+            fix=f"write {rest or '1'}",
+        )
+    if len(parts) == 1:
+        if _is_count(parts[0]):
+            return None, int(parts[0])
+        if _is_word(parts[0]):
+            return parts[0], 1
+    elif len(parts) == 2:
+        if _is_word(parts[0]) and not _is_count(parts[0]) and _is_count(parts[1]):
+            return parts[0], int(parts[1])
+        if _is_count(parts[0]) and _is_word(parts[1]):
+            raise Refusal(
+                f'"{text}" has the count before the type',
+                why=why,
+                fix=f"write {parts[1]}:{parts[0]}",
+            )
+    equals = text.replace("=", ":")
+    fix = f"write {equals}" if equals != text else "write, say, a100:4"
+    raise Refusal(f'"{text}" is not a number of GPUs', why=why, fix=fix)
+
+
+def format_gpus(kind: str | None, count: int) -> str:
+    """The one spelling of (type, count)."""
+    return str(count) if kind is None else f"{kind}:{count}"
+
+
+def parse_gres(text: str) -> str:
+    """A list of resources other than GPUs, in the spelling that every version takes.
+
+    Raises Refusal; GPUs belong into `gpus_per_node`.
+    """
+    items = []
+    for item in text.split(","):
+        parts = item.strip().split(":")
+        if parts[0] in ("gpu", "gres/gpu"):
+            raise Refusal(
+                f'"{item.strip()}" is a GPU',
+                why="how GPUs are asked for differs from cluster to cluster",
+                fix=f"write gpus_per_node: {':'.join(parts[1:]) or '1'}",
+            )
+        if len(parts) > 3 or not all(map(_is_word, parts)) or not _is_gres_name(parts[0]):
+            raise Refusal(
+                f'"{item}" is not a generic resource',
+                why="it is name[:type][:count]; name=count and gres/name need Slurm 24.05",
+                fix="write, say, nvme:1 or tmpdisk:100G",
+            )
+        items.append(":".join(parts))
+    return ",".join(items)
+
+
+def _is_gres_name(text: str) -> bool:
+    return not _is_count(text)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _is_word(text: str) -> bool:
+    return bool(text) and _WORD.issuperset(text)

@@ -1,0 +1,47 @@
+"""Memory sizes: a whole number with K, M, G or T (sbatch(1), --mem); MiB without."""
+
+from __future__ import annotations
+
+from slurmgen.errors import Refusal
+
+# MiB in a unit; K is rounded up to whole MiB, as Slurm does.
+_UNITS = {"m": 1, "g": 1024, "t": 1024**2}
+
+
+def parse_memory(text: str) -> int:
+    """MiB; 0 means all memory of a node. Raises Refusal."""
+    number, unit = _split(text)
+    if number is None:
+        raise Refusal(
+            f'"{text}" is not an amount of memory',
+            why="it is a whole number with K, M, G or T; sbatch refuses fractions and Gi",
+            fix=f"write {_suggestion(text)}",
+        )
+    return -(-number // 1024) if unit == "k" else number * _UNITS[unit or "m"]
+
+
+def _split(text: str) -> tuple[int | None, str]:
+    lowered = text.strip().lower()
+    if lowered.endswith("b") and lowered[-2:-1] in ("k", "m", "g", "t"):
+        lowered = lowered[:-1]
+    unit = lowered[-1:] if lowered[-1:] in ("k", "m", "g", "t") else ""
+    number = lowered[: len(lowered) - len(unit)]
+    return (int(number), unit) if number.isascii() and number.isdigit() else (None, unit)
+
+
+def _suggestion(text: str) -> str:
+    lowered = text.strip().lower().replace(" ", "").removesuffix("b").removesuffix("i")
+    unit = lowered[-1:]
+    try:
+        amount = float(lowered[:-1]) * _UNITS[unit]
+    except (KeyError, ValueError):
+        return "64G"
+    whole = amount / _UNITS[unit]
+    return f"{int(whole)}{unit.upper()}" if whole.is_integer() else f"{round(amount)}M"
+
+
+def canonical_memory(text: str) -> str:
+    """The one spelling that is rendered: the number and one capital; raises Refusal."""
+    parse_memory(text)
+    number, unit = _split(text)
+    return f"{number}{unit.upper()}" if number else "0"
