@@ -1,0 +1,244 @@
+"""What several keys of a job file mean together.
+
+Whether a number of tasks fits the launcher is the launcher's business
+(`launchers/`); what one value means by itself is its field's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.errors import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slurmgen.spec.job import JobSpec
+
+
+class Conflict(NamedTuple):
+    """A Refusal, the key it is shown at and every key that takes part."""
+
+    key: str | tuple[str | int, ...]
+    involved: tuple[str, ...]
+    refusal: Refusal
+
+
+class Refusals(ValueError):
+    """All the conflicts of one spec."""
+
+    def __init__(self, problems: list[Conflict]) -> None:
+        super().__init__("; ".join(problem.refusal.what for problem in problems))
+        self.problems = problems
+
+
+def check_together(spec: JobSpec) -> None:
+    """Raises Refusals with every conflict between the keys of `spec`."""
+    problems = [problem for check in _CHECKS for problem in check(spec)]
+    if problems:
+        raise Refusals(problems)
+
+
+def _conflict(
+    key: str | tuple[str | int, ...], involved: tuple[str, ...], what: str, why: str, fix: str
+) -> Conflict:
+    return Conflict(key, involved, Refusal(what, why=why, fix=fix))
+
+
+def _program(spec: JobSpec) -> Iterator[Conflict]:
+    involved = ("command", "ddp", "args")
+    if spec.command is None and spec.ddp is None:
+        yield _conflict(
+            "command",
+            involved,
+            "the job has no program",
+            "there would be nothing to start",
+            "add command: python train.py, or ddp: train.py for the bundled entrypoint",
+        )
+    if spec.command is not None and spec.ddp is not None:
+        yield _conflict(
+            "ddp",
+            involved,
+            "command and ddp are both given",
+            "a job starts one program",
+            "keep one",
+        )
+    if spec.args and spec.ddp is None:
+        yield _conflict(
+            "args",
+            involved,
+            "args without ddp",
+            "args are for the bundled entrypoint",
+            "put them into command",
+        )
+
+
+def _resources(spec: JobSpec) -> Iterator[Conflict]:
+    given = [key for key in ("mem", "mem_per_cpu", "mem_per_gpu") if getattr(spec, key)]
+    if len(given) > 1:
+        yield _conflict(
+            given[1],
+            tuple(given),
+            f"{' and '.join(given)} are both given",
+            "Slurm: --mem, --mem-per-cpu and --mem-per-gpu are mutually exclusive",
+            "keep one",
+        )
+    if spec.cpus_per_task is not None and spec.cpus_per_gpu is not None:
+        yield _conflict(
+            "cpus_per_gpu",
+            ("cpus_per_task", "cpus_per_gpu"),
+            "cpus_per_task and cpus_per_gpu are both given",
+            "they say the same thing twice, and Slurm refuses both from 22.05 on",
+            "keep one",
+        )
+    for key in ("cpus_per_gpu", "mem_per_gpu"):
+        if getattr(spec, key) is not None and spec.gpus_per_node is None:
+            yield _conflict(
+                key,
+                (key, "gpus_per_node"),
+                f"{key} without gpus_per_node",
+                "the job has no GPU to count by",
+                f"add gpus_per_node, or use {key.replace('gpu', 'cpu')}"
+                if key == "mem_per_gpu"
+                else "add gpus_per_node, or use cpus_per_task",
+            )
+    if spec.rdzv != "static" and spec.launcher != "torchrun":
+        yield _conflict(
+            "rdzv",
+            ("rdzv", "launcher"),
+            f"rdzv with launcher {spec.launcher}",
+            "rdzv is torchrun's",
+            "remove rdzv, or use launcher: torchrun",
+        )
+
+
+def _shape(spec: JobSpec) -> Iterator[Conflict]:
+    from slurmgen import launchers
+    from slurmgen.spec.gres import parse_gpus
+
+    gpus = parse_gpus(spec.gpus_per_node)[1] if spec.gpus_per_node else 0
+    try:
+        launchers.find(spec.launcher).layout(spec, gpus)
+    except launchers.Problem as problem:
+        involved = (problem.key, "launcher", "nodes", "gpus_per_node")
+        yield Conflict(problem.key, involved, problem.refusal)
+
+
+def _times(spec: JobSpec) -> Iterator[Conflict]:
+    if spec.time_min is None:
+        return
+    from slurmgen.spec.time import parse_time
+
+    most, least = spec.time_seconds, parse_time(spec.time_min)
+    if most is not None and (least is None or least > most):
+        yield _conflict(
+            "time_min",
+            ("time", "time_min"),
+            f"time_min {spec.time_min} is longer than time {spec.time}",
+            "Slurm: Invalid time-min specification",
+            "write a time_min below time",
+        )
+
+
+def _array_tokens(spec: JobSpec) -> Iterator[Conflict]:
+    for key in ("output", "error", "input"):
+        pattern = getattr(spec, key)
+        if pattern is None or spec.array is not None:
+            continue
+        for token in ("%a", "%A"):
+            if token in pattern.replace("%%", ""):
+                yield _conflict(
+                    key,
+                    (key, "array"),
+                    f'{key} holds "{token}", and the job is no array',
+                    "outside an array %a becomes 4294967294 and %A the job id",
+                    "write %j, or add array:",
+                )
+
+
+def _hosts(spec: JobSpec) -> Iterator[Conflict]:
+    if spec.nodelist is None:
+        return
+    from slurmgen.spec.nodes import expand_hostlist
+
+    hosts = expand_hostlist(spec.nodelist)
+    if len(set(hosts)) > spec.nodes:
+        yield _conflict(
+            "nodelist",
+            ("nodelist", "nodes"),
+            f"nodelist names {len(set(hosts))} hosts for nodes: {spec.nodes}",
+            "Slurm up to 22.05 refuses it, newer ones use more nodes than the ranks need",
+            f"write nodes: {len(set(hosts))}, or name fewer hosts",
+        )
+    both = set(hosts) & set(expand_hostlist(spec.exclude)) if spec.exclude else set()
+    if both:
+        yield _conflict(
+            "exclude",
+            ("nodelist", "exclude"),
+            f"{', '.join(sorted(both))} is in both nodelist and exclude",
+            "Slurm: Invalid node name specified",
+            "remove it from one of them",
+        )
+
+
+# Set in each task by the script itself, or Slurm's to set.
+_RANK_VARIABLES = frozenset(
+    "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK MASTER_ADDR "
+    "MASTER_PORT".split()
+)
+_DEVICE_VARIABLES = frozenset(
+    "CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL "
+    "ZE_AFFINITY_MASK".split()
+)
+
+
+def _environment(spec: JobSpec) -> Iterator[Conflict]:
+    for name in spec.env:
+        if name in _RANK_VARIABLES:
+            yield _conflict(
+                ("env", name),
+                ("env",),
+                f"{name} is set by the script, in each task",
+                "exported in the batch shell, it would be the same in every task",
+                "remove it",
+            )
+        elif name in _DEVICE_VARIABLES:
+            yield _conflict(
+                ("env", name),
+                ("env",),
+                f"{name} is Slurm's to set",
+                "another list hides the job's GPUs, or takes those of another job",
+                "remove it: the device follows from the local rank",
+            )
+        elif name.startswith(("SLURM_", "SLURMD_", "SBATCH_", "SRUN_", "BASH_FUNC")):
+            yield _conflict(
+                ("env", name),
+                ("env",),
+                f"{name} belongs to Slurm or to Bash",
+                "srun would read it as an option",
+                "remove it, or use the job file's key",
+            )
+
+
+def _options(spec: JobSpec) -> Iterator[Conflict]:
+    if not spec.sbatch:
+        return
+    from slurmgen.spec.conflicts import check_conflicts
+
+    keys = {key for key, value in spec.__dict__.items() if value not in (None, False)}
+    for found in check_conflicts({**dict.fromkeys(keys), **spec.sbatch}):
+        name = next((option for option in found.options if option in spec.sbatch), None)
+        key = ("sbatch", name) if name else found.options[0]
+        yield Conflict(key, ("sbatch", *found.options), found.refusal)
+
+
+_CHECKS = (
+    _program,
+    _resources,
+    _shape,
+    _times,
+    _array_tokens,
+    _hosts,
+    _environment,
+    _options,
+)

@@ -1,0 +1,102 @@
+"""JobSpec: the job file as a model. Keys are Slurm's own long options with underscores.
+
+Every value is kept in the one canonical spelling that its directive will have, so that
+a spec that validates has nothing left to parse. Field validators see one value each;
+what concerns several keys is in `spec/checks.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from slurmgen.spec import checks
+from slurmgen.spec import fields as f
+from slurmgen.spec.base import Environment, SpecModel, Text, Word, WordList
+from slurmgen.spec.setup import Setup
+from slurmgen.spec.time import parse_time
+
+PositiveInt = Annotated[int, Field(ge=1)]
+
+
+class JobSpec(SpecModel):
+    """One job. Everything that validates here can be rendered.
+
+    Raises (as Pydantic's ValidationError) a Refusal for every value that means nothing,
+    that Slurm refuses, or that Slurm accepts and takes for something else.
+    """
+
+    job_name: f.Name | None = Field(None, description="default: the job file's name")
+    comment: f.Name | None = None
+    account: f.Identifier | None = None
+    partition: f.NameList | None = None
+    qos: f.Identifier | None = None
+    reservation: f.Identifier | None = None
+    constraint: f.Constraint | None = Field(None, examples=["a100&nvlink"])
+
+    nodes: f.NodeCount = Field(1, description="number of nodes")
+    gpus_per_node: f.GpuCount | None = Field(
+        None, description="[type:]count", examples=["a100:4", "4"]
+    )
+    ntasks_per_node: PositiveInt | None = None
+    ntasks: PositiveInt | None = Field(None, description="tasks in all, for jobs without GPUs")
+    nproc_per_node: PositiveInt | None = Field(
+        None, description="ranks per node that torchrun or spawn start; default: one per GPU"
+    )
+    cpus_per_task: PositiveInt | None = None
+    cpus_per_gpu: PositiveInt | None = Field(
+        None, description="becomes --cpus-per-task, by the GPUs of a task"
+    )
+    mem: f.Memory | None = Field(None, description="per node; 0: all", examples=["64G"])
+    mem_per_cpu: f.Memory | None = None
+    mem_per_gpu: f.Memory | None = None
+    gres: f.Gres | None = Field(None, description="other than GPUs", examples=["nvme:1"])
+    exclusive: f.Exclusive | None = Field(None, examples=["true", "user"])
+    nodelist: f.HostList | None = Field(None, examples=["n[1-4]"])
+    exclude: f.HostList | None = None
+    licenses: f.Licenses | None = None
+
+    time: f.Time | None = Field(None, examples=["4:00:00", "90m", "2d12h"])
+    time_min: f.Time | None = None
+    begin: f.Begin | None = None
+    deadline: f.Begin | None = None
+    array: f.Array | None = Field(None, examples=["0-15%4"])
+    dependency: f.Dependency | None = Field(None, examples=["afterok:1234"])
+    signal: f.Signal | None = Field(None, examples=["USR1@120"])
+    requeue: bool | None = None
+    mail_type: f.MailType | None = Field(None, examples=["END,FAIL"])
+    mail_user: f.NameList | None = None
+    output: f.LogPattern | None = Field(None, examples=["logs/%x-%j.out"])
+    error: f.LogPattern | None = None
+    input: f.LogPattern | None = None
+    open_mode: f.OpenMode | None = Field(None, examples=["append", "truncate"])
+    chdir: f.Directory | None = None
+    export: f.Export | None = None
+    sbatch: f.OtherOptions = Field(
+        default_factory=dict,
+        description="other sbatch options; a site plugin's own as {value: …, plugin: true}",
+    )
+
+    template: f.TemplateName = "job"
+    launcher: Literal["srun", "torchrun", "spawn", "plain"] = "srun"
+    rdzv: Literal["static", "c10d"] = Field("static", description="torchrun's rendezvous")
+    setup: Setup = Setup()
+    env: Environment = Field(default_factory=dict)
+    command: Annotated[Text | tuple[Word, ...] | None, BeforeValidator(f.command)] = Field(
+        None, description="a string is Bash, evaluated in each task; a list is literal words"
+    )
+    ddp: Word | None = Field(
+        None, description="train.py or package.module:function, under the bundled entrypoint"
+    )
+    args: Annotated[tuple[Word, ...], WordList] = Field((), description="arguments for `ddp`")
+
+    @property
+    def time_seconds(self) -> int | None:
+        """The time limit in seconds; None where there is none."""
+        return None if self.time is None else parse_time(self.time)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> JobSpec:
+        checks.check_together(self)
+        return self
