@@ -1,0 +1,1 @@
+"""Cluster profiles: the facts that differ from site to site."""

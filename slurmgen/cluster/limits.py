@@ -1,0 +1,324 @@
+"""What a profile knows against what a job asks for, before any queue does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slurmgen.errors import Refusal
+from slurmgen.launchers import Layout, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from slurmgen.cluster.profile import NodeType, Partition, Profile
+    from slurmgen.plan import Directive
+    from slurmgen.spec.job import JobSpec
+
+
+def _refuse(problems: list[Problem], key: str, what: str, why: str, fix: str) -> None:
+    problems.append(Problem(key, Refusal(what, why=why, fix=fix)))
+
+
+def choose_node_type(
+    spec: JobSpec,
+    profile: Profile,
+    gpu_type: str | None,
+    gpus: int,
+    problems: list[Problem],
+) -> NodeType | None:
+    """The kind of node the job will get, as far as the profile can tell.
+
+    By GPU type first, then by what the job names of the node types' own `select`
+    (partition, constraint, QOS), then the only kind that has GPUs at all.
+    """
+    kinds: Iterable[NodeType] = profile.node_types
+    if not kinds:
+        return None
+    partition = next((p for p in profile.partitions if p.name == spec.partition), None)
+    if partition is not None and partition.node_types:
+        kinds = [kind for kind in kinds if kind.name in partition.node_types]
+    if gpu_type is not None:
+        kinds = [kind for kind in kinds if gpu_type in (kind.gpu, kind.name)]
+        if not kinds:
+            known = sorted({kind.gpu for kind in profile.node_types if kind.gpu})
+            where = f"partition {spec.partition}" if partition is not None else profile.name
+            _refuse(
+                problems,
+                "gpus_per_node",
+                f'{where} has no GPU of type "{gpu_type}"',
+                "Slurm would say: Requested node configuration is not available",
+                f"known types: {', '.join(known)} (upper and lower case differ)",
+            )
+            return None
+    elif gpus:
+        kinds = [kind for kind in kinds if kind.gpus_per_node]
+    kinds = list(kinds)
+    given = spec.__dict__
+    named = [
+        kind
+        for kind in kinds
+        if kind.select and all(given.get(key) == value for key, value in kind.select.items())
+    ]
+    if len(named or kinds) == 1:
+        return (named or kinds)[0]
+    return None
+
+
+def check(
+    spec: JobSpec,
+    profile: Profile,
+    node_type: NodeType | None,
+    layout: Layout,
+    gpus: int,
+    cpus_per_task: int,
+    directives: list[Directive],
+    problems: list[Problem],
+) -> None:
+    """Add a Problem for everything the profile says cannot run."""
+    if profile.status == "closed":
+        reason = profile.status_reason or "it no longer runs jobs"
+        _refuse(problems, "", f"{profile.name} is closed", reason, "choose another cluster")
+    _check_rules(spec, profile, directives, problems)
+    _check_gpus(profile, node_type, gpus, problems)
+    if node_type is not None:
+        _check_node(spec, node_type, layout, gpus, cpus_per_task, problems)
+    if profile.partitions:
+        _check_partition(spec, profile, problems)
+    _check_inventory(spec, profile, problems)
+
+
+def _check_rules(
+    spec: JobSpec, profile: Profile, directives: list[Directive], problems: list[Problem]
+) -> None:
+    given = {directive.option for directive in directives}
+    for key, reason in profile.required.items():
+        if key.replace("_", "-") not in given and getattr(spec, key, None) is None:
+            _refuse(problems, key, f"{profile.name} needs {key}", reason, f"add {key}:")
+    for directive in directives:
+        refused = profile.forbidden.get(directive.option)
+        if refused is not None:
+            key = str(directive.key[-1 if directive.key[0] == "sbatch" else 0])
+            _refuse(
+                problems,
+                key,
+                f"{profile.name} refuses --{directive.option}",
+                refused,
+                f"remove {key}",
+            )
+    if profile.memory == "omit":
+        for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
+            if getattr(spec, key) is not None:
+                _refuse(
+                    problems,
+                    key,
+                    f"{profile.name} takes no memory option",
+                    profile.forbidden.get("mem", "a job gets the memory of its nodes there"),
+                    f"remove {key}",
+                )
+
+
+def _check_gpus(
+    profile: Profile,
+    node_type: NodeType | None,
+    gpus: int,
+    problems: list[Problem],
+) -> None:
+    if not gpus:
+        return
+    counts = profile.gpus.counts
+    if counts and gpus not in counts:
+        allowed = " or ".join(str(count) for count in counts)
+        _refuse(
+            problems,
+            "gpus_per_node",
+            f"{profile.name} gives {allowed} GPUs of a node, not {gpus}",
+            "the job would be refused",
+            f"write gpus_per_node: {min(counts, key=lambda count: abs(count - gpus))}",
+        )
+    if profile.gpus.typed == "always" and node_type is None:
+        known = ", ".join(sorted({kind.gpu for kind in profile.node_types if kind.gpu}))
+        _refuse(
+            problems,
+            "gpus_per_node",
+            f"{profile.name} needs the type of the GPUs",
+            "it has several, and a job without a type is refused",
+            f"write gpus_per_node: TYPE:{gpus} with one of {known}",
+        )
+
+
+def _check_node(
+    spec: JobSpec,
+    node_type: NodeType,
+    layout: Layout,
+    gpus: int,
+    cpus_per_task: int,
+    problems: list[Problem],
+) -> None:
+    unavailable = "Slurm would say: Requested node configuration is not available"
+    if node_type.gpus_per_node and gpus > node_type.gpus_per_node:
+        _refuse(
+            problems,
+            "gpus_per_node",
+            f"{gpus} GPUs per node, and {node_type.name} nodes have {node_type.gpus_per_node}",
+            unavailable,
+            f"write gpus_per_node: {node_type.gpus_per_node} and more nodes",
+        )
+    cpus = layout.ntasks_per_node * cpus_per_task
+    if node_type.cpus is not None and cpus > node_type.cpus:
+        key = next(
+            (k for k in ("cpus_per_task", "cpus_per_gpu") if getattr(spec, k)), "ntasks_per_node"
+        )
+        _refuse(
+            problems,
+            key,
+            f"{cpus} CPUs per node ({layout.ntasks_per_node} tasks x {cpus_per_task}), and "
+            f"{node_type.name} nodes have {node_type.cpus} for jobs",
+            unavailable,
+            f"ask for at most {node_type.cpus // layout.ntasks_per_node} CPUs per task",
+        )
+    if node_type.count is not None and spec.nodes > node_type.count:
+        _refuse(
+            problems,
+            "nodes",
+            f"{spec.nodes} nodes, and there are {node_type.count} of {node_type.name}",
+            unavailable,
+            f"write nodes: {node_type.count}",
+        )
+    if node_type.memory is not None and spec.mem is not None:
+        from slurmgen.spec.memory import parse_memory
+
+        if parse_memory(spec.mem) > parse_memory(node_type.memory):
+            _refuse(
+                problems,
+                "mem",
+                f"{spec.mem} per node, and {node_type.name} nodes have {node_type.memory}",
+                unavailable,
+                f"write mem: {node_type.memory}",
+            )
+
+
+def _check_partition(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+    by_name: dict[str, Partition] = {p.name: p for p in profile.partitions}
+    if spec.partition is None:
+        return
+    for name in spec.partition.split(","):
+        partition = by_name.get(name)
+        if partition is None:
+            _refuse(
+                problems,
+                "partition",
+                f'{profile.name} has no partition "{name}"',
+                "Slurm would say: Invalid partition name specified",
+                f"known: {', '.join(sorted(by_name))}",
+            )
+            continue
+        if partition.unnamed is not None:
+            _refuse(
+                problems,
+                "partition",
+                f"partition {name} must not be named on {profile.name}",
+                partition.unnamed,
+                "remove partition",
+            )
+        _check_partition_limits(spec, partition, problems)
+
+
+def _check_partition_limits(spec: JobSpec, partition: Partition, problems: list[Problem]) -> None:
+    from slurmgen.spec.time import format_time, parse_time
+
+    limit = parse_time(partition.max_time) if partition.max_time else None
+    asked = spec.time_seconds
+    if limit is not None and asked is not None and asked > limit:
+        _refuse(
+            problems,
+            "time",
+            f"time {spec.time} is over the {format_time(limit)} of partition {partition.name}",
+            "the job would be refused, or wait for ever with PartitionTimeLimit",
+            f"write time: {format_time(limit)}, or choose another partition",
+        )
+    if partition.max_nodes is not None and spec.nodes > partition.max_nodes:
+        _refuse(
+            problems,
+            "nodes",
+            f"{spec.nodes} nodes, and partition {partition.name} allows {partition.max_nodes}",
+            "the job would be refused, or wait for ever with PartitionNodeLimit",
+            f"write nodes: {partition.max_nodes}, or choose another partition",
+        )
+    if partition.min_nodes is not None and spec.nodes < partition.min_nodes:
+        _refuse(
+            problems,
+            "nodes",
+            f"{spec.nodes} node(s), and partition {partition.name} starts at {partition.min_nodes}",
+            "the job would be refused",
+            f"write nodes: {partition.min_nodes}, or choose another partition",
+        )
+
+
+def _check_inventory(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+    inventory = profile.inventory
+    if inventory.reservations is not None and spec.reservation is not None:
+        if spec.reservation not in inventory.reservations:
+            _refuse(
+                problems,
+                "reservation",
+                f'{profile.name} has no reservation "{spec.reservation}"',
+                "Slurm would say: Requested reservation is invalid",
+                "remove reservation",
+            )
+    if inventory.licenses is not None and spec.licenses is not None:
+        for item in spec.licenses.replace("|", ",").split(","):
+            if item.partition(":")[0] not in inventory.licenses:
+                _refuse(
+                    problems,
+                    "licenses",
+                    f'{profile.name} has no license "{item}"',
+                    "Slurm would say: Invalid license specification",
+                    "remove it",
+                )
+    if inventory.nodes is not None:
+        _check_hosts(spec, inventory.nodes, profile, problems)
+    features = [kind.features for kind in profile.node_types]
+    if spec.constraint is not None and features and None not in features:
+        import re
+
+        known = {name for names in features for name in names or ()}
+        for word in re.findall(r"[A-Za-z_][\w.-]*", spec.constraint):
+            if word not in known:
+                _refuse(
+                    problems,
+                    "constraint",
+                    f'no node of {profile.name} has the feature "{word}"',
+                    "Slurm would say: Invalid feature specification",
+                    f"known: {', '.join(sorted(known)) or 'none'}",
+                )
+
+
+def _check_hosts(
+    spec: JobSpec, nodes: tuple[str, ...], profile: Profile, problems: list[Problem]
+) -> None:
+    from slurmgen.spec.nodes import expand_hostlist
+
+    excluded: set[str] = set()
+    for key in ("nodelist", "exclude"):
+        text = getattr(spec, key)
+        hosts = expand_hostlist(text) if text else []
+        if key == "exclude":
+            excluded = set(hosts)
+        for host in hosts:
+            if host not in nodes:
+                _refuse(
+                    problems,
+                    key,
+                    f'{profile.name} has no node "{host}"',
+                    "Slurm would say: Invalid node name specified",
+                    "check the name with sinfo -N",
+                )
+    left = len(set(nodes) - excluded)
+    if excluded and spec.nodes > left:
+        _refuse(
+            problems,
+            "exclude",
+            f"{spec.nodes} nodes, and {left} are left without the excluded ones",
+            "Slurm would say: Requested node configuration is not available",
+            f"write nodes: {left}, or exclude fewer",
+        )

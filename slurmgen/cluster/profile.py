@@ -1,0 +1,123 @@
+"""What slurmgen knows of one cluster: facts and rules, no code.
+
+A profile says how GPUs are asked for there, what must and must not be written, what
+the nodes and partitions hold, and what a job gets when it says nothing. Everything is
+optional: an absent fact is unknown and never checked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from slurmgen.spec.base import Environment, Path, SpecModel, Word, WordList
+from slurmgen.spec.fields import Memory, Time
+
+
+class NodeType(SpecModel):
+    """Nodes of one kind. `gpu` is the type as Slurm's gres spells it (case counts)."""
+
+    name: Word
+    gpu: Word | None = None
+    vendor: Literal["nvidia", "amd", "intel"] = "nvidia"
+    gpus_per_node: int = Field(0, ge=0, description="as Slurm counts them")
+    cpus: int | None = Field(None, ge=1, description="CPUs a job may use on one node")
+    memory: Memory | None = Field(None, description="memory a job may use on one node")
+    threads_per_core: int | None = Field(None, ge=1)
+    cpus_per_gpu: int | None = Field(None, ge=1, description="what a GPU's share is")
+    mem_per_gpu: Memory | None = None
+    count: int | None = Field(None, ge=1, description="how many such nodes there are")
+    features: tuple[Word, ...] | None = Field(None, description="all of them; absent: unknown")
+    select: dict[str, Word] = Field(
+        default_factory=dict,
+        description="job-file keys that choose these nodes (partition, constraint, qos)",
+    )
+
+
+class Partition(SpecModel):
+    """A partition and its limits."""
+
+    name: Word
+    node_types: tuple[Word, ...] = Field((), description="empty: all")
+    max_time: Time | None = None
+    min_nodes: int | None = Field(None, ge=1)
+    max_nodes: int | None = Field(None, ge=1)
+    unnamed: str | None = Field(None, description="why it must not be named in a job")
+
+
+class Inventory(SpecModel):
+    """Closed lists: with one, a name that is not in it is refused. Absent: unknown."""
+
+    nodes: tuple[Word, ...] | None = None
+    licenses: tuple[Word, ...] | None = None
+    reservations: tuple[Word, ...] | None = None
+
+
+class Gpus(SpecModel):
+    """How a job asks for GPUs.
+
+    form: `gres` (--gres=gpu:T:N), `gpus-per-node` (--gpus-per-node=T:N), or `none`
+    where the partition alone gives them.
+    typed: whether the type is written (`always` needs one, `never` leaves it out).
+    counts: GPUs per node that are allowed; empty: any.
+    """
+
+    form: Literal["gres", "gpus-per-node", "none"] = "gres"
+    typed: Literal["always", "optional", "never"] = "optional"
+    counts: tuple[int, ...] = ()
+
+
+class Rendezvous(SpecModel):
+    """How the other nodes reach the first one.
+
+    address: `name` (the node's name, or Slurm's own address for it where the name does
+    not resolve), `address` (Slurm's NodeAddr), or `ip` (what the name resolves to on
+    the first node). suffix: appended to the name (JSC's `i` is the InfiniBand name).
+    """
+
+    address: Literal["name", "address", "ip"] = "name"
+    suffix: Word = ""
+
+
+class Profile(SpecModel):
+    """A cluster; `generic` is the built-in one that assumes nothing."""
+
+    name: Word
+    title: str = ""
+    status: Literal["in service", "ending", "closed", "restricted"] = "in service"
+    status_reason: str = ""
+    verified: bool = Field(True, description="whether the core facts come from the site itself")
+    sources: tuple[str, ...] = ()
+    read_on: str = Field("", description="the day on which the sources were read")
+    slurm: Annotated[Word | None, Field(description="version line, such as 22.05")] = None
+    gpus: Gpus = Gpus()
+    node_types: tuple[NodeType, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    max_array_size: int | None = Field(None, ge=1)
+    inventory: Inventory = Inventory()
+    required: dict[str, str] = Field(
+        default_factory=dict, description="job-file keys a job must give, with the site's reason"
+    )
+    forbidden: dict[str, str] = Field(
+        default_factory=dict, description="sbatch options the site refuses, with its reason"
+    )
+    memory: Literal["explicit", "omit"] = Field(
+        "explicit", description="omit: the site refuses or ignores every --mem option"
+    )
+    defaults: dict[str, Word] = Field(
+        default_factory=dict, description="job-file keys used where the job gives none"
+    )
+    sbatch: dict[str, Word] = Field(
+        default_factory=dict, description="directives added to every job"
+    )
+    srun: Annotated[tuple[Word, ...], WordList] = Field(
+        (), description="options added to every srun line"
+    )
+    env: Environment = Field(default_factory=dict)
+    module_use: tuple[Path, ...] = ()
+    modules: Annotated[tuple[Word, ...], WordList] = Field(
+        (), description="loaded before the job's own"
+    )
+    container: Literal["apptainer", "singularity", "pyxis"] | None = None
+    rendezvous: Rendezvous = Rendezvous()
