@@ -1,0 +1,265 @@
+"""resolve(JobSpec, Profile) -> JobPlan: everything decided, nothing quoted yet.
+
+Pure: no clock, no environment, no cluster. The plan holds raw values; `render.py`
+quotes them. Each directive remembers the key of the job file it came from.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen import launchers
+from slurmgen.cluster import limits
+from slurmgen.launchers import Layout, Problem
+from slurmgen.spec.gres import parse_gpus
+
+if TYPE_CHECKING:
+    from slurmgen.cluster.profile import NodeType, Profile, Rendezvous
+    from slurmgen.source import KeyPath
+    from slurmgen.spec.job import JobSpec
+    from slurmgen.spec.setup import Setup
+
+
+class Directive(NamedTuple):
+    """One `#SBATCH --option=value` line (`value` None: a flag) and its origin."""
+
+    option: str
+    value: str | None
+    key: KeyPath
+
+
+class JobPlan(NamedTuple):
+    """A job as it will be rendered.
+
+    Counts are per job unless their name says otherwise. `command` is Bash that each
+    task evaluates, or None where `words` are literal. `time` is in seconds, None
+    where no limit is given. `cpus_per_task` is Slurm's, `cpus_per_rank` a rank's share.
+    """
+
+    source: str
+    job_name: str
+    template: str
+    profile: str
+    launcher: str
+    rdzv: str
+    directives: tuple[Directive, ...]
+    nodes: int
+    gpus_per_node: int
+    gpu_type: str | None
+    layout: Layout
+    cpus_per_task: int
+    cpus_per_rank: int
+    mem: tuple[str, str] | None
+    time: int | None
+    distribution: str
+    array: str | None
+    setup: Setup
+    module_use: tuple[str, ...]
+    modules: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    entrypoint: bool
+    command: str | None
+    words: tuple[str, ...]
+    container: str | None
+    vendor: str
+    srun: tuple[str, ...]
+    rendezvous: Rendezvous
+
+    @property
+    def world_size(self) -> int:
+        return self.layout.world_size
+
+    @property
+    def gpu_hours(self) -> float | None:
+        """The most that one run (one array task) can cost, in GPU-hours."""
+        if self.time is None:
+            return None
+        return self.nodes * self.gpus_per_node * self.time / 3600
+
+
+class PlanError(ValueError):
+    """Every Problem that keeps a spec from becoming a plan on this cluster."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+# Keys that become the option of the same name, in the order in which they are rendered.
+_BEFORE = ("comment", "account", "partition", "qos", "reservation", "constraint")
+_AFTER = (
+    "nodelist",
+    "exclude",
+    "licenses",
+    "time",
+    "time_min",
+    "begin",
+    "deadline",
+    "array",
+    "dependency",
+    "signal",
+    "mail_type",
+    "mail_user",
+    "output",
+    "error",
+    "input",
+    "open_mode",
+    "chdir",
+    "export",
+)
+_OPTIONS = {key: key.replace("_", "-") for key in (*_BEFORE, *_AFTER)}
+
+
+def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> JobPlan:
+    """Decide everything about `spec` on the cluster of `profile`.
+
+    source: the name of the job file, for the header and the default job name.
+    Raises PlanError with every problem found.
+    """
+    gpu_type, gpus = parse_gpus(spec.gpus_per_node) if spec.gpus_per_node else (None, 0)
+    job_name = spec.job_name or PurePath(source).stem or "job"
+    launcher = launchers.find(spec.launcher)
+    try:
+        layout = launcher.layout(spec, gpus)
+    except Problem as problem:
+        raise PlanError([problem]) from None
+    problems: list[Problem] = []
+    node_type = limits.choose_node_type(spec, profile, gpu_type, gpus, problems)
+    cpus_per_task = _cpus_per_task(spec, node_type, layout, gpus)
+    directives = [
+        Directive("job-name", job_name, ("job_name",)),
+        *_directives(spec, profile, node_type, layout, gpu_type, gpus, cpus_per_task),
+    ]
+    mem = next(((d.option, d.value or "") for d in directives if d.option in _MEMORY), None)
+    limits.check(spec, profile, node_type, layout, gpus, cpus_per_task, directives, problems)
+    if problems:
+        raise PlanError(problems)
+    setup = spec.setup
+    container = None
+    if setup.container is not None:
+        container = setup.container.runtime or profile.container
+        if container is None:
+            container = "pyxis" if setup.container.image.endswith(".sqsh") else "apptainer"
+    modules = setup.modules
+    return JobPlan(
+        source=source,
+        job_name=job_name,
+        template=spec.template,
+        profile=profile.name,
+        launcher=spec.launcher,
+        rdzv=spec.rdzv,
+        directives=tuple(directives),
+        nodes=spec.nodes,
+        gpus_per_node=gpus,
+        gpu_type=gpu_type or (node_type.gpu if node_type and gpus else None),
+        layout=layout,
+        cpus_per_task=cpus_per_task,
+        cpus_per_rank=max(1, cpus_per_task // layout.nproc_per_task),
+        mem=mem,
+        time=spec.time_seconds,
+        distribution=spec.sbatch.get("distribution") or "block",
+        array=spec.array,
+        setup=setup,
+        module_use=profile.module_use + (modules.use if modules else ()),
+        modules=profile.modules + (modules.load if modules else ()),
+        env=tuple({**profile.env, **spec.env}.items()),
+        entrypoint=spec.ddp is not None,
+        command=spec.command if isinstance(spec.command, str) else None,
+        words=_words(spec),
+        container=container,
+        vendor=node_type.vendor if node_type else "nvidia",
+        srun=profile.srun,
+        rendezvous=profile.rendezvous,
+    )
+
+
+_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+
+
+def _words(spec: JobSpec) -> tuple[str, ...]:
+    if spec.ddp is not None:
+        return ("python", "-m", "slurmgen.ddp", spec.ddp, *spec.args)
+    return () if isinstance(spec.command, str) else tuple(spec.command or ())
+
+
+def _cpus_per_task(spec: JobSpec, node_type: NodeType | None, layout: Layout, gpus: int) -> int:
+    """Explicit, or a GPU's share times the GPUs of a task, or one CPU a rank."""
+    if spec.cpus_per_task is not None:
+        return spec.cpus_per_task
+    per_gpu = spec.cpus_per_gpu
+    if per_gpu is None and node_type is not None:
+        per_gpu = node_type.cpus_per_gpu
+    if gpus and per_gpu is not None:
+        return per_gpu * gpus // layout.ntasks_per_node
+    return layout.nproc_per_task
+
+
+def _directives(
+    spec: JobSpec,
+    profile: Profile,
+    node_type: NodeType | None,
+    layout: Layout,
+    gpu_type: str | None,
+    gpus: int,
+    cpus_per_task: int,
+) -> list[Directive]:
+    select = node_type.select if node_type else {}
+    values = spec.__dict__
+    found: list[Directive] = []
+    for key in _BEFORE:
+        value = values.get(key) or select.get(key)
+        if value is not None:
+            found.append(Directive(_OPTIONS[key], value, (key,)))
+    found.append(Directive("nodes", str(spec.nodes), ("nodes",)))
+    if layout.ntasks != spec.nodes * layout.ntasks_per_node:
+        found.append(Directive("ntasks", str(layout.ntasks), ("ntasks",)))
+    found.append(Directive("ntasks-per-node", str(layout.ntasks_per_node), ("ntasks_per_node",)))
+    found += _gpu_directives(spec, profile, gpu_type, gpus)
+    found.append(Directive("cpus-per-task", str(cpus_per_task), ("cpus_per_task",)))
+    if profile.memory == "explicit":
+        found += _memory_directives(spec, node_type, gpus)
+    if spec.exclusive is not None:
+        scope = None if spec.exclusive == "true" else spec.exclusive
+        found.append(Directive("exclusive", scope, ("exclusive",)))
+    for key in _AFTER:
+        value = values.get(key) or select.get(key)
+        if value is not None:
+            found.append(Directive(_OPTIONS[key], value, (key,)))
+    if spec.requeue is not None:
+        found.append(Directive("requeue" if spec.requeue else "no-requeue", None, ("requeue",)))
+    for option, value in profile.sbatch.items():
+        if option not in spec.sbatch:
+            found.append(Directive(option, value or None, ("sbatch", option)))
+    for option, given in spec.sbatch.items():
+        found.append(Directive(option, given, ("sbatch", option)))
+    return found
+
+
+def _gpu_directives(
+    spec: JobSpec, profile: Profile, gpu_type: str | None, gpus: int
+) -> list[Directive]:
+    other = spec.gres
+    count = str(gpus)
+    if gpu_type is not None and profile.gpus.typed != "never":
+        count = f"{gpu_type}:{gpus}"
+    form = profile.gpus.form if gpus else "none"
+    if form == "gres":
+        gres = f"gpu:{count},{other}" if other else f"gpu:{count}"
+        return [Directive("gres", gres, ("gpus_per_node",))]
+    found = []
+    if form == "gpus-per-node":
+        found.append(Directive("gpus-per-node", count, ("gpus_per_node",)))
+    if other:
+        found.append(Directive("gres", other, ("gres",)))
+    return found
+
+
+def _memory_directives(spec: JobSpec, node_type: NodeType | None, gpus: int) -> list[Directive]:
+    for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
+        value = getattr(spec, key)
+        if value is not None:
+            return [Directive(key.replace("_", "-"), value, (key,))]
+    if node_type is not None and node_type.mem_per_gpu is not None and gpus:
+        return [Directive("mem-per-gpu", node_type.mem_per_gpu, ("mem_per_gpu",))]
+    return []

@@ -1,0 +1,23 @@
+"""The project a job file belongs to: its own `templates/` and `clusters/`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def project_root(job_file: Path) -> Path:
+    """The nearest folder above `job_file` that is a repository, else its own folder."""
+    folder = job_file.resolve().parent
+    for candidate in (folder, *folder.parents):
+        if (candidate / ".git").exists() or (candidate / "pyproject.toml").exists():
+            return candidate
+    return folder
+
+
+def project_templates(root: Path) -> Path | None:
+    """The project's own templates, or None."""
+    folder = root / "templates"
+    return folder if folder.is_dir() else None
