@@ -1,0 +1,274 @@
+"""JobPlan -> text. The only module that uses Jinja2, and where everything is quoted.
+
+Templates lay out and don't compute: each value they print is already a Bash word, a
+complete directive or a line of text when it reaches them.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from slurmgen import __version__, launchers
+from slurmgen.diagnostics import ERROR, Diagnostic, Location
+from slurmgen.errors import InvalidInput, Refusal
+from slurmgen.quoting import bash_expandable, bash_word, directive_value
+from slurmgen.resources import templates_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from slurmgen.plan import Directive, JobPlan
+    from slurmgen.spec.setup import Container
+
+# sbatch refuses a larger script (SchedulerParameters=max_script_size, 4 MiB by default).
+MAX_SCRIPT_BYTES = 4 * 1024 * 1024
+# Lines of the srun command are broken before this column where a word allows it.
+_WIDTH = 96
+_SUFFIX = ".sbatch.j2"
+
+
+def render(plan: JobPlan, *, templates: Path | None = None) -> str:
+    """The sbatch script of `plan`, byte for byte the same for the same plan.
+
+    templates: the project's own folder of templates, which come before the built-in
+    ones of the same name and may extend them as `slurmgen/NAME.sbatch.j2`.
+    Raises InvalidInput for a template that is missing or wrong, Refusal where a value
+    has no form in the script.
+    """
+    environment = _environment(str(templates) if templates else None)
+    try:
+        template = environment.get_template(plan.template + _SUFFIX)
+        text = template.render(context(plan))
+    except jinja2.TemplateError as error:
+        raise InvalidInput([_template_problem(error, plan.template)]) from error
+    if len(text) >= MAX_SCRIPT_BYTES // 4 and len(text.encode()) >= MAX_SCRIPT_BYTES:
+        raise Refusal(
+            f"the script is {len(text.encode()):,} bytes long",
+            why="sbatch refuses scripts of 4 MiB and more",
+            fix="put long texts in files and pass their paths",
+        )
+    return text
+
+
+@cache
+def _environment(templates: str | None) -> jinja2.Environment:
+    builtin = _Loader(str(templates_dir()))
+    options: dict[str, Any] = {
+        "undefined": jinja2.StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+        "auto_reload": False,
+        "autoescape": False,
+    }
+    prefixed = jinja2.PrefixLoader({"slurmgen": builtin})
+    if templates is None:
+        return jinja2.Environment(loader=jinja2.ChoiceLoader([prefixed, builtin]), **options)
+    # A project's template may come from anybody's repository: it lays out text, and can
+    # reach nothing of Python.
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    own = jinja2.FileSystemLoader(templates)
+    loader = jinja2.ChoiceLoader([prefixed, own, builtin])
+    return ImmutableSandboxedEnvironment(loader=loader, **options)
+
+
+class _Loader(jinja2.FileSystemLoader):
+    """The built-in templates."""
+
+
+def directive_line(directive: Directive) -> str:
+    """What stands behind `#SBATCH `."""
+    if directive.value is None:
+        return f"--{directive.option}"
+    return f"--{directive.option}={directive_value(directive.value)}"
+
+
+def context(plan: JobPlan) -> dict[str, Any]:
+    """Everything a template may print, quoted for where it stands."""
+    setup = plan.setup
+    modules = setup.modules
+    command_text, delimiter = plan.command, "COMMAND"
+    if command_text is not None:
+        command_text = command_text.rstrip("\n")
+        lines = command_text.split("\n")
+        while delimiter in lines:
+            delimiter += "_"
+    source = one_line(plan.source)
+    return {
+        "version": __version__,
+        "source": source,
+        "header": f"Rendered by slurmgen {__version__} from {source} "
+        f"(template {one_line(plan.template)}, cluster {one_line(plan.profile)}).",
+        "summary": summary(plan),
+        "directives": [directive_line(directive) for directive in plan.directives],
+        "launcher": plan.launcher,
+        "module_purge": bool(modules and modules.purge),
+        "module_use": [bash_expandable(path, required=True) for path in plan.module_use],
+        "modules": [bash_word(name) for name in plan.modules],
+        "venv": _path(setup.venv),
+        "conda": _path(setup.conda),
+        "uv": _path(setup.uv),
+        "exports": _exports(plan),
+        "commands": [text.rstrip("\n") for text in setup.commands],
+        "rendezvous_address": plan.rendezvous.address,
+        "rendezvous_suffix": bash_word(plan.rendezvous.suffix) if plan.rendezvous.suffix else "",
+        "world_size": plan.world_size,
+        "nproc_per_task": plan.layout.nproc_per_task,
+        "program_lines": _wrap(_program(plan)),
+        "uneven": _uneven(plan),
+        "command_text": command_text,
+        "delimiter": delimiter,
+        "launch_lines": _wrap(_launch_words(plan)),
+    }
+
+
+def summary(plan: JobPlan) -> str:
+    """One line that says what is started where."""
+    layout = plan.layout
+    kind = f"{plan.gpu_type or 'GPU'}" if plan.gpus_per_node else "CPU"
+    nodes = f"{plan.nodes} node{'s' if plan.nodes > 1 else ''}"
+    if plan.launcher == "plain":
+        gpus = f"{plan.gpus_per_node} x {kind}" if plan.gpus_per_node else "no GPU"
+        return f"One process on one node with {gpus}."
+    ranks = f"{plan.world_size} rank{'s' if plan.world_size > 1 else ''}"
+    per_node = layout.ntasks_per_node * layout.nproc_per_task
+    how = {
+        "srun": "srun starts one task per rank",
+        "torchrun": "srun starts one torchrun per node",
+        "spawn": "srun starts one program per node, which starts its own ranks",
+    }[plan.launcher]
+    each = "one per GPU" if plan.gpus_per_node else f"{plan.cpus_per_rank} CPU(s) each"
+    upto = "up to " if _uneven(plan) else ""
+    return f"{ranks} on {nodes} ({upto}{per_node} per node, {each}); {how}."
+
+
+def one_line(text: str) -> str:
+    """`text` for a comment: whatever is not printable can't end the line."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _path(text: str | None) -> str | None:
+    return None if text is None else bash_expandable(text, required=True)
+
+
+def _exports(plan: JobPlan) -> list[str]:
+    names = {name for name, _ in plan.env}
+    exports = [f"{name}={bash_expandable(value, required=False)}" for name, value in plan.env]
+    if "OMP_NUM_THREADS" not in names:
+        # Or each rank starts a thread per CPU of the whole node.
+        exports.append(f"OMP_NUM_THREADS={plan.cpus_per_rank}")
+    if plan.entrypoint:
+        exports.append(f"SLURMGEN_LAUNCHER={plan.launcher}")
+        exports.append(f"SLURMGEN_WORLD_SIZE={plan.world_size}")
+    return exports
+
+
+def _program(plan: JobPlan) -> list[str]:
+    """The words that each task becomes."""
+    launcher = launchers.find(plan.launcher)
+    program = launcher.program(plan.layout, plan.nodes, plan.rdzv)
+    return [*_container_words(plan), *program, launcher.ARGUMENTS]
+
+
+def _container_words(plan: JobPlan) -> list[str]:
+    container = plan.setup.container
+    if container is None or plan.container not in ("apptainer", "singularity"):
+        return []
+    words = [plan.container, "exec"]
+    gpu = container.gpu or (
+        {"amd": "rocm"}.get(plan.vendor, plan.vendor) if plan.gpus_per_node else "none"
+    )
+    if gpu in ("nvidia", "rocm"):
+        words.append("--nv" if gpu == "nvidia" else "--rocm")
+    for mount in container.mounts:
+        words.append("--bind " + bash_expandable(mount, required=True))
+    if container.workdir is not None:
+        words.append("--pwd " + bash_expandable(container.workdir, required=True))
+    words.append(bash_expandable(container.image, required=True))
+    return words
+
+
+def _pyxis_words(container: Container) -> list[str]:
+    words = ["--container-image=" + bash_expandable(container.image, required=True)]
+    if container.mounts:
+        mounts = [m if ":" in m else f"{m}:{m}" for m in container.mounts]
+        words.append("--container-mounts=" + bash_expandable(",".join(mounts), required=True))
+    if container.workdir is not None:
+        words.append("--container-workdir=" + bash_expandable(container.workdir, required=True))
+    return words
+
+
+def _launch_words(plan: JobPlan) -> list[str]:
+    layout = plan.layout
+    words = [
+        f"--nodes={plan.nodes}",
+        f"--ntasks={layout.ntasks}",
+        *([] if _uneven(plan) else [f"--ntasks-per-node={layout.ntasks_per_node}"]),
+        f"--cpus-per-task={plan.cpus_per_task}",
+        "--kill-on-bad-exit=1",
+        "--wait=0",
+        "--export=ALL",
+        *(bash_word(word) for word in plan.srun),
+    ]
+    if plan.container == "pyxis" and plan.setup.container is not None:
+        words += _pyxis_words(plan.setup.container)
+    if plan.launcher == "plain":
+        words += _container_words(plan)
+    else:
+        words.append('bash -c "$(declare -f task); task \\"\\$@\\"" task')
+    if plan.command is not None:
+        words.append('bash -c "$command"')
+    words += [bash_word(word) for word in plan.words]
+    return words
+
+
+def _uneven(plan: JobPlan) -> bool:
+    """Whether some nodes have a task less than the others."""
+    return plan.layout.ntasks % plan.nodes != 0
+
+
+def _wrap(words: Sequence[str]) -> list[str]:
+    """Words joined into lines of at most `_WIDTH` columns, where words are short enough."""
+    lines: list[str] = []
+    line = ""
+    for word in words:
+        if line and len(line) + 1 + len(word) > _WIDTH:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*lines, line]
+
+
+def _template_problem(error: jinja2.TemplateError, name: str) -> Diagnostic:
+    path, line = name + _SUFFIX, 1
+    fix = "see templates/job.sbatch.j2 for the blocks and the names that exist"
+    if isinstance(error, jinja2.TemplateNotFound):
+        message = f'there is no template "{error.name}"'
+        fix = "check the name, or put the file into the project's templates/ folder"
+    elif isinstance(error, jinja2.TemplateSyntaxError):
+        message, line = str(error.message), error.lineno
+        path = error.filename or error.name or path
+    else:
+        message = str(error.message)
+        path, line = _template_frame(error) or (path, line)
+    location = Location(os.path.relpath(path) if os.path.isabs(path) else path, line, 1)
+    return Diagnostic(location, "template", "SG010", ERROR, message, "", fix)
+
+
+def _template_frame(error: jinja2.TemplateError) -> tuple[str, int] | None:
+    """The innermost template line of a run-time error: Jinja2 rewrites the traceback."""
+    found = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if filename.endswith(".j2"):
+            found = filename, traceback.tb_lineno
+        traceback = traceback.tb_next
+    return found
