@@ -1,0 +1,8 @@
+"""``python -m slurmgen.ddp TARGET [ARGS...]``."""
+
+import sys
+
+from slurmgen.ddp.entry import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""A wrong launch: what is said about it, and the exit status it ends with."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+EXIT_FAILED = 1
+EXIT_LAUNCH = 78
+"""The job was launched wrongly, so running it again can't help (sysexits.h: EX_CONFIG)."""
+
+LINGER_S = 3.0
+"""How long a rank that ends because of another one waits for that one to be gone.
+
+torchrun, srun and the spawn launcher report the exit code of the rank that ended first.
+"""
+
+_EXIT_GRACE_S = 60
+
+PREFIX = "slurmgen.ddp: "
+
+
+class LaunchError(Exception):
+    """The processes were started wrongly; ends with exit status 78.
+
+    what: one line, greppable. why: what would have happened. fix: what to do.
+    """
+
+    def __init__(self, what: str, *, why: str, fix: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+    def render(self) -> str:
+        """The three parts as they are shown, ending in a newline."""
+        return f"{PREFIX}error: {self.what}\n  = why: {self.why}\n  = fix: {self.fix}\n"
+
+
+def say(text: str) -> None:
+    """Write `text` to stderr in one call, so that ranks sharing a file don't tear lines apart."""
+    sys.stderr.write(text if text.endswith("\n") else text + "\n")
+    sys.stderr.flush()
+
+
+def bound_exit() -> None:
+    """Make sure that this process is gone within a minute, by SIGALRM if need be.
+
+    NCCL and gloo may hang in their destructors once a peer is gone, and would keep the launcher
+    from ending the other ranks. The kernel's alarm works even after Python has been finalised.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_EXIT_GRACE_S)

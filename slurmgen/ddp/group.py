@@ -1,0 +1,272 @@
+"""From an identity to a process group, and the functions that depend on nothing else."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import torch
+import torch.distributed as dist
+
+from slurmgen.ddp import devices, preflight, rendezvous
+from slurmgen.ddp.failure import (
+    EXIT_FAILED,
+    EXIT_LAUNCH,
+    LINGER_S,
+    PREFIX,
+    LaunchError,
+    bound_exit,
+    say,
+)
+from slurmgen.ddp.identity import Identity, resolve_identity
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+
+@dataclass
+class _Run:
+    identity: Identity | None = None
+    device: torch.device | None = None
+    meeting: rendezvous.Rendezvous | None = None
+    prepared: bool = False
+    ended: bool = False
+    groups: int = 0
+
+
+_run = _Run()
+
+
+def rank() -> int:
+    """This process's place among all ranks, 0 without a launcher."""
+    return _identity().rank
+
+
+def local_rank() -> int:
+    """This process's place among the ranks of its node."""
+    return _identity().local_rank
+
+
+def world_size() -> int:
+    """The number of ranks, 1 without a launcher."""
+    return _identity().world_size
+
+
+def is_main() -> bool:
+    """Whether this is global rank 0, the one that writes files and prints."""
+    return _identity().rank == 0
+
+
+def device() -> torch.device:
+    """This rank's own device: "cuda:N", or "cpu" where there is no GPU.
+
+    The first call makes it CUDA's current device. Exits with 78 where ranks and GPUs don't fit.
+    """
+    if _run.device is None:
+        try:
+            _run.device = devices.take_device(_identity(), os.environ)
+        except LaunchError as error:
+            raise _exit(error) from None
+    return _run.device
+
+
+def prepare(identity: Identity) -> None:
+    """Take the device, meet the other ranks, export the variables and print the table.
+
+    For an identity that has passed `preflight.check`. Afterwards a program may call
+    ``torch.distributed.init_process_group()`` by itself, as often as it likes. Raises
+    LaunchError. Does nothing the second time.
+    """
+    if _run.prepared:
+        return
+    _run.identity = identity
+    if _run.device is None:
+        _run.device = devices.take_device(identity, os.environ)
+    seat = devices.describe_seat(identity, _run.device, os.environ)
+    if identity.world_size > 1:
+        seats = _meet(identity, seat)
+    else:
+        seats = [seat]
+        # Of this process's own, for a program that insists on env://.
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
+    os.environ.update(identity.exports())
+    _run.prepared = True
+    if identity.rank == 0:
+        say(devices.render_table(seats, _backend(_run.device)))
+
+
+def init(timeout: timedelta | None = None) -> None:
+    """Bring up the default process group: NCCL where the ranks have GPUs, gloo otherwise.
+
+    Works under any launcher, and on a single process without one. Safe to call again; a group
+    that the program made itself is kept. timeout: of each collective, torch's default for None
+    (NCCL 10, gloo 30 minutes). Exits with 78, after saying what is wrong, where the ranks were
+    launched wrongly. Raises RuntimeError after `shutdown`.
+    """
+    if dist.is_initialized():
+        device()
+        return
+    if _run.ended:
+        raise RuntimeError("the run has ended with ddp.shutdown(): the ranks can't meet again")
+    try:
+        if not _run.prepared:
+            preflight.check(_identity(), os.environ)
+        prepare(_identity())
+    except LaunchError as error:
+        raise _exit(error) from None
+    identity, own = _identity(), device()
+    _run.groups += 1
+    store: dist.Store = dist.HashStore()
+    if _run.meeting is not None:
+        store = dist.PrefixStore(f"group/{_run.groups}", _run.meeting.store)
+    dist.init_process_group(
+        _backend(own),
+        store=store,
+        rank=identity.rank,
+        world_size=identity.world_size,
+        timeout=timeout,
+        device_id=own if own.type == "cuda" else None,
+    )
+
+
+def shutdown() -> None:
+    """End the run: wait until every rank is here, then destroy the process group.
+
+    The entrypoint does it when the program ends; a program that also runs under plain torchrun
+    calls it last. Safe to call again. The wait has no bound of its own, since rank 0 may still
+    evaluate for hours. Exits with 1 where another rank failed meanwhile.
+    """
+    meeting, _run.meeting = _run.meeting, None
+    _run.ended = True
+    failed: str | None = None
+    if meeting is not None:
+        try:
+            failed = meeting.finish()
+        except dist.DistError as error:
+            failed = str(error).splitlines()[0]
+    if failed is not None:
+        bound_exit()
+        say(f"{PREFIX}rank {rank()} had ended well, but the run failed: {failed}")
+        time.sleep(LINGER_S)
+        raise SystemExit(EXIT_FAILED)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def mark_failed(text: str) -> str:
+    """Tell the other ranks that this one failed; returns the note of the first that did.
+
+    Never waits for them: a rank that fails must not keep the launcher from ending the others.
+    """
+    meeting, _run.meeting = _run.meeting, None
+    if meeting is None:
+        return text
+    try:
+        return meeting.fail(text)
+    except dist.DistError:
+        return text
+
+
+def wrap(model: torch.nn.Module, **options: Any) -> torch.nn.Module:
+    """Move `model` to this rank's device and, with several ranks, wrap it in DDP.
+
+    options: those of ``torch.nn.parallel.DistributedDataParallel``. The model itself stays
+    usable: take its ``state_dict()`` from the object you passed in. Raises RuntimeError where
+    there are several ranks but no process group yet.
+    """
+    own = device()
+    model = model.to(own)
+    if not several_ranks():
+        return model
+    if own.type == "cuda":
+        options = {"device_ids": [own.index], **options}
+    return torch.nn.parallel.DistributedDataParallel(model, **options)
+
+
+def print0(*values: object, flush: bool = True, **options: Any) -> None:
+    """``print`` on rank 0, nothing on the others. Flushes, since a log is read while it grows."""
+    if is_main():
+        print(*values, flush=flush, **options)
+
+
+@overload
+def all_mean(value: float) -> float: ...
+@overload
+def all_mean(value: torch.Tensor) -> torch.Tensor: ...
+def all_mean(value: float | torch.Tensor) -> float | torch.Tensor:
+    """The mean of `value` over all ranks, the same on each: a collective, so all must call it.
+
+    A tensor comes back as a new, detached one on the device it came from; integers as the default
+    float type. Every rank counts alike: for uneven shares average sums and counts, and divide.
+    """
+    if not isinstance(value, torch.Tensor):
+        mean = all_mean(torch.tensor(value, dtype=torch.float64))
+        return float(mean.item())
+    home = value.device
+    total = value.detach().clone()
+    if not total.is_floating_point() and not total.is_complex():
+        total = total.to(torch.get_default_dtype())
+    if several_ranks():
+        total = total.to(device())
+        dist.all_reduce(total)
+        total = (total / dist.get_world_size()).to(home)
+    return total
+
+
+def several_ranks() -> bool:
+    """Whether a group of more than one rank is up.
+
+    Raises RuntimeError where there should be one but there is none yet: each rank would go on as
+    if it were alone.
+    """
+    if dist.is_initialized():
+        return bool(dist.get_world_size() > 1)
+    if world_size() > 1:
+        raise RuntimeError("there are several ranks but no process group: call ddp.init() first")
+    return False
+
+
+def _identity() -> Identity:
+    if _run.identity is None:
+        try:
+            _run.identity = resolve_identity(os.environ)
+        except LaunchError as error:
+            raise _exit(error) from None
+    return _run.identity
+
+
+def _meet(identity: Identity, seat: devices.Seat) -> list[devices.Seat]:
+    agent = (
+        identity.source == "torchrun" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    )
+    host, port = preflight.master(os.environ)
+    _run.meeting = rendezvous.Rendezvous(
+        identity,
+        host,
+        port,
+        timeout_s=preflight.rendezvous_timeout(os.environ),
+        agent=agent,
+    )
+    seats = _run.meeting.meet(seat)
+    # Makes env:// connect to this store instead of opening a second one on the same port.
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
+    rendezvous.separate_env_groups(_run.meeting.prefix)
+    return seats
+
+
+def _backend(own: torch.device) -> str:
+    return "nccl" if own.type == "cuda" else "gloo"
+
+
+def _exit(error: LaunchError) -> SystemExit:
+    say(error.render())
+    return SystemExit(EXIT_LAUNCH)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,24 @@
+"""Environments as Slurm really sets them, recorded on two nodes with four ranks each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ENVIRONMENTS = Path(__file__).parent / "environments"
+VERSIONS = sorted(path.name for path in ENVIRONMENTS.iterdir())
+
+Recorded = Callable[[str], dict[str, str]]
+
+
+@pytest.fixture(params=VERSIONS)
+def recorded(request: pytest.FixtureRequest) -> Recorded:
+    """`recorded("batchenv")`, `recorded("stepenv.5")`: the variables, on each Slurm version."""
+
+    def read(name: str) -> dict[str, str]:
+        lines = (ENVIRONMENTS / str(request.param) / name).read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+    return read
