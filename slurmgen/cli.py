@@ -1,0 +1,194 @@
+"""Typer declarations and the one error handler; nothing else."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from slurmgen import __version__, report
+from slurmgen.errors import EXIT_BUG, SlurmgenError
+
+app = typer.Typer(
+    help="One job.yaml in, one right sbatch script out, for PyTorch on Slurm.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+sandbox_app = typer.Typer(
+    help="A throwaway real Slurm on this machine, with pretend GPUs.", no_args_is_help=True
+)
+app.add_typer(sandbox_app, name="sandbox")
+
+Job = Annotated[str, typer.Argument(metavar="JOB", help="The job file (- for stdin).")]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", "-c", help="Cluster profile: a name or a file.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the job file."),
+]
+SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        report.out(f"slurmgen {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def render(
+    job: Job,
+    cluster: Cluster = None,
+    set_: Set = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="Write the script to this file.")
+    ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", help="Compare with this file; exit 1 and a diff on drift."),
+    ] = None,
+) -> None:
+    """Print the sbatch script of a job file."""
+    from slurmgen.commands import render as verb
+
+    raise typer.Exit(
+        verb.run(job, cluster=cluster, overrides=set_ or (), output=output, check=check)
+    )
+
+
+@app.command()
+def submit(
+    job: Job,
+    cluster: Cluster = None,
+    set_: Set = None,
+    test_only: Annotated[
+        bool, typer.Option("--test-only", help="Ask Slurm, but submit nothing.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the job and exit with its code.")
+    ] = False,
+) -> None:
+    """Render, hand to sbatch, print the job id."""
+    from slurmgen.commands import submit as verb
+
+    raise typer.Exit(
+        verb.run(job, cluster=cluster, overrides=set_ or (), test_only=test_only, wait=wait)
+    )
+
+
+@app.command()
+def run(
+    job: Job,
+    cluster: Cluster = None,
+    set_: Set = None,
+    nproc: Annotated[
+        int | None, typer.Option("--nproc", min=1, help="Ranks; default: those of one node.")
+    ] = None,
+) -> None:
+    """Run the job on this machine, without Slurm."""
+    from slurmgen.commands import run as verb
+
+    verb.run(job, cluster=cluster, overrides=set_ or (), nproc=nproc)
+
+
+@app.command()
+def plan(
+    job: Job,
+    cluster: Cluster = None,
+    set_: Set = None,
+    svg: Annotated[
+        str | None, typer.Option("--svg", metavar="FILE", help="Draw it (- for stdout).")
+    ] = None,
+) -> None:
+    """Show which rank sits on which node and GPU, and what the job costs."""
+    from slurmgen.commands import plan as verb
+
+    raise typer.Exit(verb.run(job, cluster=cluster, overrides=set_ or (), svg=svg))
+
+
+@sandbox_app.command("up")
+def sandbox_up(
+    name: SandboxName = "default",
+    nodes: Annotated[int, typer.Option(help="Nodes.")] = 2,
+    gpus: Annotated[int, typer.Option(help="Pretend GPUs per node.")] = 4,
+    gpu_type: Annotated[str, typer.Option(help="Their type.")] = "a100",
+    cpus: Annotated[int, typer.Option(help="Pretend CPUs per node.")] = 64,
+    memory: Annotated[int, typer.Option(metavar="MIB", help="Memory per node.")] = 262_144,
+    partition: Annotated[
+        list[str] | None, typer.Option(help="Partitions; the first is the default.")
+    ] = None,
+) -> None:
+    """Start a sandbox; prints the line that makes a shell use it."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(
+        verb.up(
+            name=name,
+            nodes=nodes,
+            gpus_per_node=gpus,
+            gpu_type=gpu_type,
+            cpus_per_node=cpus,
+            memory_mb=memory,
+            partitions=tuple(partition or ("gpu",)),
+        )
+    )
+
+
+@sandbox_app.command("down")
+def sandbox_down(name: SandboxName = "default") -> None:
+    """Stop a sandbox, its jobs included, and delete its folder."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.down(name=name))
+
+
+@sandbox_app.command("status")
+def sandbox_status() -> None:
+    """List the sandboxes of this user."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.status())
+
+
+@sandbox_app.command("exec", context_settings={"ignore_unknown_options": True})
+def sandbox_exec(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...")],
+    name: SandboxName = "default",
+) -> None:
+    """Run a command against a sandbox: slurmgen sandbox exec -- squeue."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.execute(command, name=name))
+
+
+def main() -> NoReturn:
+    """The console script: runs a verb and turns every error into an exit status."""
+    try:
+        app(prog_name="slurmgen")
+    except SlurmgenError as error:
+        report.error(error)
+        sys.exit(error.exit_status)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception:
+        import traceback
+
+        report.note(traceback.format_exc())
+        report.note("slurmgen: this is a bug of slurmgen; please report it with the text above")
+        sys.exit(EXIT_BUG)
+    sys.exit(0)

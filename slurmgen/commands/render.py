@@ -1,0 +1,57 @@
+"""slurmgen render: a job file as an sbatch script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slurmgen import report
+from slurmgen.commands.pipeline import plan_job, render_job
+from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from slurmgen.files import write_atomically
+from slurmgen.source import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run(
+    job: str,
+    *,
+    cluster: str | None = None,
+    overrides: Sequence[str] = (),
+    output: str | None = None,
+    check: str | None = None,
+) -> int:
+    """Print the script, write it to `output`, or compare it with the file `check`.
+
+    Returns 1 with a diff on stdout where `check` has drifted.
+    """
+    if output is not None and check is not None:
+        raise UsageError("-o and --check exclude each other", fix="drop one of them")
+    text = render_job(plan_job(job, cluster=cluster, overrides=overrides))
+    if check is not None:
+        return _compare(text, Path(check), job)
+    if output is not None:
+        write_atomically(Path(output), text)
+    else:
+        report.out(text)
+    return EXIT_OK
+
+
+def _compare(text: str, path: Path, job: str) -> int:
+    present = read_text(path)
+    if present == text:
+        return EXIT_OK
+    import difflib
+
+    diff = difflib.unified_diff(
+        present.splitlines(keepends=True),
+        text.splitlines(keepends=True),
+        fromfile=str(path),
+        tofile=f"rendered from {job}",
+    )
+    report.out("".join(line if line.endswith("\n") else f"{line}\n" for line in diff))
+    report.note(f"slurmgen: {path} has drifted from {job}")
+    report.note(f"  = fix: slurmgen render {job} -o {path}")
+    return EXIT_FINDINGS

@@ -1,0 +1,100 @@
+"""slurmgen submit: render, hand to sbatch, print the job id."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slurmgen import report
+from slurmgen.commands.pipeline import plan_job, render_job
+from slurmgen.errors import EXIT_OK, UnavailableError
+from slurmgen.slurm import sbatch
+from slurmgen.spec.filename import log_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slurmgen.plan import JobPlan
+
+# Seconds between two looks at a job: a tenth of the time waited so far, which is short
+# for a sandbox and kind to a busy controller.
+_FIRST_LOOK, _LAST_LOOK = 0.2, 15.0
+
+
+def run(
+    job: str,
+    *,
+    cluster: str | None = None,
+    overrides: Sequence[str] = (),
+    test_only: bool = False,
+    wait: bool = False,
+) -> int:
+    """Submit the job and print its id, alone, on stdout.
+
+    With `wait`, progress goes to stderr and the job's exit code is returned.
+    """
+    planned = plan_job(job, cluster=cluster, overrides=overrides)
+    text = render_job(planned)
+    environment, dropped = sbatch.clean_environment(os.environ)
+    if dropped:
+        report.note(f"slurmgen: left out of sbatch's environment: {', '.join(dropped)}")
+    if not test_only:
+        _make_log_directories(planned.plan)
+    answer = sbatch.submit(text, environment=environment, test_only=test_only)
+    if isinstance(answer, str):
+        report.note(answer)
+        return EXIT_OK
+    report.out(f"{answer.job_id}\n")
+    return _wait(answer.job_id, environment) if wait else EXIT_OK
+
+
+def _make_log_directories(plan: JobPlan) -> None:
+    """Slurm up to 22.05 lets a job die without a log where the folder is missing."""
+    given = {d.option: d.value for d in plan.directives if d.value is not None}
+    start = Path(given.get("chdir", "."))
+    for option in ("output", "error"):
+        folder = log_directory(given[option]) if option in given else None
+        if folder is None:
+            continue
+        try:
+            (start / folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnavailableError(
+                f"cannot make the folder of --{option}, {start / folder}: {error.strerror}",
+                fix="choose another folder; nothing was submitted",
+            ) from error
+
+
+def _wait(job_id: str, environment: dict[str, str]) -> int:
+    start, shown = time.monotonic(), ""
+    last: list[sbatch.State] = []
+    while True:
+        states = sbatch.job_states(job_id, environment)
+        if states is None:
+            break
+        last = states
+        line = _progress(states)
+        if line != shown:
+            report.note(f"slurmgen: job {job_id}: {line}")
+            shown = line
+        if all(state.state in sbatch.ENDED for state in states):
+            break
+        time.sleep(min(max(_FIRST_LOOK, (time.monotonic() - start) / 10), _LAST_LOOK))
+    if not last:
+        raise UnavailableError(
+            f"Slurm has no record of job {job_id} any more", fix=f"try sacct -j {job_id}"
+        )
+    return sbatch.exit_status(last)
+
+
+def _progress(states: list[sbatch.State]) -> str:
+    counts: dict[str, int] = {}
+    for state in states:
+        reason = state.reason
+        text = state.state if reason in ("", "None") else f"{state.state} ({reason})"
+        counts[text] = counts.get(text, 0) + 1
+    if len(states) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} {text}" for text, count in sorted(counts.items()))

@@ -1,0 +1,101 @@
+"""A plan as an SVG: a box per node, a cell per GPU, the ranks that use it inside."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from slurmgen.commands.plan import cost_lines
+from slurmgen.placement import Seat, seats
+from slurmgen.render import one_line, summary
+
+if TYPE_CHECKING:
+    from slurmgen.plan import JobPlan
+
+_CELL_WIDTH, _CELL_HEIGHT, _GAP, _MARGIN = 104, 64, 8, 24
+_TITLE, _FOOTER = 68, 52
+_COLUMNS = 8  # cells in a row of one node
+_MAX_NODES = 16  # boxes; the last one stands for the rest
+_STYLE = """
+  text { font-family: system-ui, "Helvetica Neue", Arial, sans-serif; fill: #1f2933; }
+  .title { font-size: 18px; font-weight: 600; } .text { font-size: 13px; fill: #52606d; }
+  .node { fill: #f5f7fa; stroke: #9aa5b1; } .cell { fill: #d9f0e3; stroke: #3f9142; }
+  .idle { fill: #fde8e8; stroke: #c53030; stroke-dasharray: 4 3; }
+  .cpu { fill: #dceefb; stroke: #2680c2; } .rank { font-size: 15px; font-weight: 600; }
+  .small { font-size: 11px; fill: #52606d; }
+"""
+
+
+def draw(plan: JobPlan) -> str:
+    """The SVG document; the same bytes for the same plan."""
+    by_node: dict[int, list[Seat]] = {node: [] for node in range(plan.nodes)}
+    for seat in seats(plan):
+        by_node[seat.node].append(seat)
+    cells = {node: _cells(plan, by_node[node]) for node in by_node}
+    columns = min(_COLUMNS, max(len(found) for found in cells.values()))
+    width = max(640, 2 * _MARGIN + columns * (_CELL_WIDTH + _GAP) + _GAP)
+    shown = list(by_node)[:_MAX_NODES]
+    y = _TITLE
+    parts: list[str] = []
+    for node in shown:
+        box, height = _node(node, cells[node], y, width)
+        parts.append(box)
+        y += height + _GAP
+    if len(shown) < plan.nodes:
+        more = f"and {plan.nodes - len(shown)} more nodes with the same ranks per node"
+        parts.append(_text(_MARGIN, y + 16, more, "text"))
+        y += 28
+    for line in cost_lines(plan):
+        parts.append(_text(_MARGIN, y + 20, line, "text"))
+        y += 20
+    height = y + _FOOTER - 20
+    title = _text(_MARGIN, 30, one_line(plan.job_name), "title")
+    subtitle = _text(_MARGIN, 52, summary(plan), "text")
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img">'
+    )
+    background = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
+    body = "\n".join([f"<style>{_STYLE}</style>", background, title, subtitle, *parts])
+    return f"{head}\n{body}\n</svg>\n"
+
+
+def _cells(plan: JobPlan, here: list[Seat]) -> list[tuple[str, str, str]]:
+    """(class, bold line, small line) of each cell of one node."""
+    if not plan.gpus_per_node:
+        return [("cpu", f"rank {s.rank}", f"{s.cpus} CPU{'s' if s.cpus > 1 else ''}") for s in here]
+    cells = []
+    for gpu in range(plan.gpus_per_node):
+        ranks = [seat for seat in here if gpu in seat.gpus]
+        kind = f"GPU {gpu}" + (f" · {plan.gpu_type}" if plan.gpu_type else "")
+        if not ranks:
+            cells.append(("idle", "idle", kind))
+            continue
+        cpus = ranks[0].cpus
+        name = "one process" if plan.launcher == "plain" else f"rank {ranks[0].rank}"
+        cells.append(("cell", name, f"{kind} · {cpus} CPU"))
+    return cells
+
+
+def _node(node: int, cells: list[tuple[str, str, str]], y: int, width: int) -> tuple[str, int]:
+    rows = -(-max(1, len(cells)) // _COLUMNS)
+    height = 30 + rows * (_CELL_HEIGHT + _GAP)
+    x, inner = _MARGIN, width - 2 * _MARGIN
+    parts = [
+        f'<rect class="node" x="{x}" y="{y}" width="{inner}" height="{height}" rx="6"/>',
+        _text(x + 10, y + 20, f"node {node}", "text"),
+    ]
+    for index, (kind, bold, small) in enumerate(cells):
+        left = x + _GAP + (index % _COLUMNS) * (_CELL_WIDTH + _GAP)
+        top = y + 28 + (index // _COLUMNS) * (_CELL_HEIGHT + _GAP)
+        parts.append(
+            f'<rect class="{kind}" x="{left}" y="{top}" width="{_CELL_WIDTH}" '
+            f'height="{_CELL_HEIGHT - 4}" rx="4"/>'
+        )
+        parts.append(_text(left + 10, top + 26, bold, "rank"))
+        parts.append(_text(left + 10, top + 46, small, "small"))
+    return "\n".join(parts), height
+
+
+def _text(x: int, y: int, text: str, kind: str) -> str:
+    return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'

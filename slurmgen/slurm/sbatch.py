@@ -1,0 +1,165 @@
+"""Handing a script to sbatch, and waiting for its job."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_INSTALL = (
+    "run it on a login node of the cluster; without Slurm, `slurmgen run JOB` runs the job on "
+    "this machine and `slurmgen sandbox up` starts a real Slurm here"
+)
+# sbatch retries for minutes against a dead controller; a person has given up by then.
+_TIMEOUT = 120
+
+
+class Submitted(NamedTuple):
+    """A job id as sbatch printed it, and the cluster's name where it named one."""
+
+    job_id: str
+    cluster: str | None
+
+
+def clean_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """`environment` without what would change the job, and the names left out.
+
+    An SBATCH_* variable beats the #SBATCH line of the same option (sbatch(1), INPUT
+    ENVIRONMENT VARIABLES), so one that is left in a shell would silently change what was
+    rendered. SLURM_CONF and the others that only say where Slurm is are kept.
+    """
+    dropped = sorted(name for name in environment if name.startswith("SBATCH_"))
+    return {k: v for k, v in environment.items() if k not in dropped}, dropped
+
+
+def submit(
+    script: str, *, environment: Mapping[str, str], test_only: bool = False
+) -> Submitted | str:
+    """Hand `script` to sbatch on its standard input.
+
+    Returns the job, or with `test_only` what sbatch said about when it would start.
+    Raises UnavailableError, with Slurm's own sentence, where sbatch is missing, refuses
+    or gives no answer.
+    """
+    command = ["sbatch", "--test-only"] if test_only else ["sbatch", "--parsable"]
+    # A file, not a pipe: sbatch reads it in one go, and a large one never blocks.
+    with tempfile.TemporaryFile() as file:
+        file.write(script.encode())
+        file.seek(0)
+        try:
+            done = subprocess.run(
+                command,
+                stdin=file,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env=dict(environment),
+                timeout=_TIMEOUT,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise UnavailableError("sbatch is not on PATH", fix=_INSTALL) from None
+        except OSError as error:
+            raise UnavailableError(f"cannot run sbatch: {error.strerror}", fix=_INSTALL) from error
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(
+                f"sbatch gave no answer for {_TIMEOUT} s",
+                fix="look with squeue whether the job was taken before you submit it again",
+            ) from None
+    if done.returncode != 0:
+        raise UnavailableError(
+            f"sbatch refused the job (exit {done.returncode}):\n{indent(done.stderr)}",
+            fix="change the job file; nothing was submitted",
+        )
+    if test_only:
+        return done.stderr.strip()
+    job_id, _, cluster = done.stdout.strip().partition(";")
+    if not job_id.isdigit():
+        raise UnavailableError(
+            f"sbatch answered {done.stdout.strip()!r}, which is no job id",
+            fix="look with squeue whether the job was taken",
+        )
+    return Submitted(job_id, cluster or None)
+
+
+def indent(text: str) -> str:
+    """Slurm's own words, set off from ours."""
+    return "\n".join(f"  {line}" for line in text.strip().splitlines())
+
+
+class State(NamedTuple):
+    """Where a job is: Slurm's state, the reason it gives, and `code:signal`."""
+
+    state: str
+    reason: str
+    exit_code: str
+
+
+# Slurm's states in which a job, or a task of an array, has ended (squeue(1), JOB STATE CODES).
+ENDED = frozenset(
+    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED "
+    "TIMEOUT REVOKED".split()
+)
+
+
+def job_states(job_id: str, environment: Mapping[str, str]) -> list[State] | None:
+    """The states of a job, one for each task of an array; None once Slurm has forgotten it.
+
+    From `scontrol show job`, which every version and every site has; accounting need not
+    be there. Raises UnavailableError where the controller does not answer.
+    """
+    command = ["scontrol", "-o", "show", "job", job_id]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=dict(environment),
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError("scontrol gave no answer", fix="is slurmctld up?") from error
+    if done.returncode != 0:
+        if "Invalid job id" in done.stderr:
+            return None
+        raise UnavailableError(
+            f"scontrol failed:\n{indent(done.stderr)}", fix="try again: the job itself goes on"
+        )
+    return [_parse_state(line) for line in done.stdout.splitlines() if line.strip()]
+
+
+def _parse_state(line: str) -> State:
+    def value(name: str) -> str:
+        found = re.search(rf"(?:^| ){name}=(\S*)", line)
+        return found.group(1) if found else ""
+
+    return State(value("JobState"), value("Reason"), value("ExitCode") or "0:0")
+
+
+def exit_status(states: list[State]) -> int:
+    """The exit status of a job as `sbatch --wait` gives it: the highest of its tasks.
+
+    A job killed by signal n gives 128 + n; one that ended otherwise badly gives 1.
+    """
+    worst = 0
+    for state in states:
+        code, _, signal = state.exit_code.partition(":")
+        status = 128 + int(signal) if signal.isdigit() and int(signal) else int(code or 0)
+        if status == 0 and state.state != "COMPLETED":
+            status = 1
+        worst = max(worst, status)
+    return worst
+
+
+def environment_of_this_process() -> dict[str, str]:
+    """A copy of this process's environment."""
+    return dict(os.environ)
