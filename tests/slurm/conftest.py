@@ -1,0 +1,94 @@
+"""A sandbox for the tests of one file, and jobs that are rendered, submitted and read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from slurmgen.cluster.profile import Profile
+from slurmgen.plan import JobPlan, resolve
+from slurmgen.render import render
+from slurmgen.sandbox import Sandbox, Shape
+from slurmgen.spec.job import JobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBE = Path(__file__).with_name("probe.py")
+GENERIC = Profile(name="generic")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A job that has ended: its script, exit status, log, and what each probe saw."""
+
+    plan: JobPlan
+    script: str
+    status: int
+    log: str
+    seen: list[dict[str, Any]]
+
+
+class Cluster:
+    """Renders jobs and runs them on a sandbox; each in a folder of its own."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.sandbox = sandbox
+        self.folder = folder
+        self.count = 0
+
+    def start(
+        self, job: dict[str, Any], *, script: str | None = None
+    ) -> tuple[JobPlan, str, Path, subprocess.Popen[str]]:
+        """Submit with `sbatch --wait`; the probe writes into the job's own folder."""
+        self.count += 1
+        folder = self.folder / f"job{self.count}"
+        folder.mkdir()
+        given = {"time": "10m", "output": f"{folder}/log", **job}
+        env = {**given.get("env", {}), "PROBE_FOLDER": str(folder)}
+        plan = resolve(JobSpec(**{**given, "env": env}), GENERIC)
+        text = render(plan) if script is None else script.replace("PROBE_FOLDER_HERE", str(folder))
+        path = folder / "job.sbatch"
+        path.write_text(text, encoding="utf-8")
+        environment = self.sandbox.environment()
+        bin_ = str(Path(sys.executable).parent)
+        environment["PATH"] = os.pathsep.join([bin_, environment["PATH"]])
+        environment["PYTHONPATH"] = str(ROOT)
+        environment["PYTHONWARNINGS"] = "ignore"
+        process = subprocess.Popen(
+            ["sbatch", "--wait", str(path)],
+            env=environment,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return plan, text, folder, process
+
+    def finish(self, started: tuple[JobPlan, str, Path, subprocess.Popen[str]]) -> Ran:
+        plan, text, folder, process = started
+        answer, _ = process.communicate(timeout=240)
+        assert "Submitted batch job" in answer, answer
+        log = folder / "log"
+        seen = [json.loads(path.read_bytes()) for path in sorted(folder.glob("seen-*"))]
+        shown = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        return Ran(plan, text, process.returncode, shown, seen)
+
+    def run(self, job: dict[str, Any], *, script: str | None = None) -> Ran:
+        return self.finish(self.start(job, script=script))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes with four pretend GPUs each."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with Sandbox.up(name="tests", shape=Shape(), directory=folder / "sandbox") as sandbox:
+        yield Cluster(sandbox, folder)

@@ -1,0 +1,107 @@
+"""Strings that would break a careless quoting reach the program byte for byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.slurm.conftest import PROBE
+
+if TYPE_CHECKING:
+    from tests.slurm.conftest import Cluster, Ran
+
+pytestmark = pytest.mark.slurm
+
+HOSTILE = [
+    "",
+    " ",
+    "two words",
+    "'single' \"double\"",
+    "it's",
+    "$(touch /tmp/slurmgen-pwned) `id` $HOME ${HOME} $$",
+    "; exit 1 #",
+    "# not a comment",
+    "back\\slash \\n \\",
+    "line\nbreak\r\nand\ttab",
+    "\n#SBATCH --nodes=9",
+    "-leading dash",
+    "--",
+    "--help",
+    "*?[a-z]{1,2}~",
+    "!history & | < > ( )",
+    "ünïcödé 日本 \U0001f600 \u00a0\u200b",
+    "\x01\x1b[31m\x7f",
+    "COMMAND",
+    "%j %x %%",
+    "=",
+    "A=b",
+]
+
+
+def arguments(ran: Ran) -> list[list[str]]:
+    return [[w.encode("latin-1").decode() for w in seen["argv"]] for seen in ran.seen]
+
+
+def values(ran: Ran, name: str) -> set[str]:
+    return {seen["env"][name].encode("latin-1").decode() for seen in ran.seen}
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "srun": {"nodes": 2, "ntasks_per_node": 1},
+    "spawn": {"nodes": 2, "launcher": "spawn"},
+    "plain": {"launcher": "plain"},
+    "torchrun": {"nodes": 2, "launcher": "torchrun"},
+    "torchrun c10d": {"nodes": 1, "launcher": "torchrun", "rdzv": "c10d"},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_words_and_variables_arrive_byte_for_byte(cluster: Cluster, shape: str) -> None:
+    if shape.startswith("torchrun"):
+        pytest.importorskip("torch", reason="needs torch, which is not installed")
+    names = {f"HOSTILE_{number}": text for number, text in enumerate(HOSTILE)}
+    escaped = {name: text.replace("${", "$${") for name, text in names.items()}
+    words = ["python", str(PROBE), *HOSTILE]
+    ran = cluster.run({**SHAPES[shape], "command": words, "env": escaped})
+    assert ran.status == 0, ran.log
+    assert len(ran.seen) == SHAPES[shape].get("nodes", 1)
+    for seen in arguments(ran):
+        assert seen == HOSTILE
+    for name, text in names.items():
+        assert values(ran, name) == {text}
+
+
+def test_a_hundred_thousand_bytes_in_one_word(cluster: Cluster) -> None:
+    words = ["x" * 100_000, "'" * 100_000]
+    ran = cluster.run({"ntasks_per_node": 2, "command": ["python", str(PROBE), *words]})
+    assert ran.status == 0, ran.log
+    assert arguments(ran) == [words, words]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'echo "it\'s $SLURM_PROCID" \'and "more"\' `echo ticks` $((1 + 1)) \\\n  continued',
+        "COMMAND\necho after the delimiter\nCOMMAND_",
+        "cat <<'EOF'\n$HOME\nEOF\necho done",
+        "}\necho brace",
+        "# a comment only\ntrue",
+    ],
+)
+def test_a_command_string_is_bash_in_each_task_and_nowhere_else(
+    cluster: Cluster, text: str
+) -> None:
+    """Each task gets exactly the text: here as the argument that `bash -c` was given."""
+    catch = f'python {PROBE} "$BASH_EXECUTION_STRING"\nexit 0\n'
+    ran = cluster.run({"ntasks_per_node": 2, "command": catch + text})
+    assert ran.status == 0, ran.log
+    assert arguments(ran) == [[catch + text + "\n"]] * 2
+
+
+def test_names_comments_and_paths_do_not_become_directives(cluster: Cluster) -> None:
+    name = "a \"b\" 'c' #d $HOME `e` \\ --nodes=9"
+    ran = cluster.run({"job_name": name, "comment": name + " ü", "command": ["python", str(PROBE)]})
+    assert ran.status == 0, ran.log
+    assert values(ran, "SLURM_JOB_NAME") == {name}
+    assert values(ran, "SLURM_JOB_NUM_NODES") == {"1"}
