@@ -1,14 +1,12 @@
-"""Typer declarations and the one error handler; nothing else."""
+"""Typer declarations and nothing else; `main.py` is the way in."""
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from slurmgen import __version__, report
-from slurmgen.errors import EXIT_BUG, SlurmgenError
 
 app = typer.Typer(
     help="One job.yaml in, one right sbatch script out, for PyTorch on Slurm.",
@@ -173,22 +171,3 @@ def sandbox_exec(
     from slurmgen.commands import sandbox as verb
 
     raise typer.Exit(verb.execute(command, name=name))
-
-
-def main() -> NoReturn:
-    """The console script: runs a verb and turns every error into an exit status."""
-    try:
-        app(prog_name="slurmgen")
-    except SlurmgenError as error:
-        report.error(error)
-        sys.exit(error.exit_status)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
-    except Exception:
-        import traceback
-
-        report.note(traceback.format_exc())
-        report.note("slurmgen: this is a bug of slurmgen; please report it with the text above")
-        sys.exit(EXIT_BUG)
-    sys.exit(0)

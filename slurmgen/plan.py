@@ -13,6 +13,7 @@ from slurmgen import launchers
 from slurmgen.cluster import limits
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.gres import parse_gpus
+from slurmgen.spec.time import limit_seconds
 
 if TYPE_CHECKING:
     from slurmgen.cluster.profile import NodeType, Profile, Rendezvous
@@ -157,7 +158,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         cpus_per_task=cpus_per_task,
         cpus_per_rank=max(1, cpus_per_task // layout.nproc_per_task),
         mem=mem,
-        time=spec.time_seconds,
+        time=limit_seconds(spec.time),
         distribution=spec.sbatch.get("distribution") or "block",
         array=spec.array,
         setup=setup,

@@ -3,7 +3,7 @@
 The grammar is that of `_get_options` in src/sbatch/opt.c and was compared with
 `sbatch -vv --test-only` on 22.05: directives start in column 1 with `#SBATCH`, stand
 before the first line that is neither blank nor a comment, are split at white space
-outside quotes, and ` #` starts a comment.
+outside quotes, and `#` starts a comment there, inside a word too (`a#b` is `a`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from slurmgen.plan import JobPlan
 
 _KEYWORD = "#SBATCH"
+# isspace() of C: a no-break space is a character like any other.
+_BLANKS = " \t\n\v\f\r"
 
 
 class ScriptDirective(NamedTuple):
@@ -59,11 +61,11 @@ def split_words(text: str) -> list[str]:
                 word = (word or "") + character
         elif character in "\"'":
             quote, word = character, word or ""
-        elif character.isspace():
+        elif character in _BLANKS:
             if word is not None:
                 words.append(word)
             word = None
-        elif character == "#" and word is None:
+        elif character == "#":
             break
         else:
             word = (word or "") + (next(characters, "") if character == "\\" else character)

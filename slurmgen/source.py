@@ -9,14 +9,16 @@ So nothing can lose its meaning on the way (PyYAML's own YAML 1.1 rules would ma
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from slurmgen.diagnostics import ERROR, Diagnostic, Location
-from slurmgen.errors import InvalidInput, UnavailableError
+from slurmgen.diagnostics import ERROR, Diagnostic, Location, of_refusal
+from slurmgen.errors import InvalidInput, Refusal, UnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 KeyPath = tuple["str | int", ...]
@@ -55,9 +57,14 @@ class Source(NamedTuple):
     text: str
     data: dict[str, Any]
     spans: dict[KeyPath, Span]
+    # Keys whose value came from elsewhere, and from where (`--set nodes=4`).
+    elsewhere: Mapping[KeyPath, str] = MappingProxyType({})
 
     def locate(self, key: KeyPath, *, at_key: bool = False) -> tuple[Location, int]:
         """The place of `key`, or of its nearest parent that is in the file, and its length."""
+        for other, origin in self.elsewhere.items():
+            if key[: len(other)] == other:
+                return Location(origin, 1, 1), 1
         while key and key not in self.spans:
             key = key[:-1]
         span = self.spans.get(key)
@@ -66,6 +73,18 @@ class Source(NamedTuple):
         if at_key:
             return Location(self.path, span.key_line, span.key_column), span.key_length
         return Location(self.path, span.value_line, span.value_column), span.value_length
+
+
+def at_key(key: str | KeyPath, refusal: Refusal, source: Source) -> Diagnostic:
+    """The Diagnostic of a Refusal about a key of a file."""
+    path: KeyPath = (key,) if isinstance(key, str) else key
+    if path not in source.spans:
+        # Options are known by their name with dashes, and may be written with underscores.
+        other = tuple(str(part).replace("-", "_") for part in path)
+        path = other if other in source.spans else path
+    # A variable or an option is wrong by its name as often as by its value.
+    place, length = source.locate(path, at_key=path[0] in ("env", "sbatch") and len(path) > 1)
+    return of_refusal(refusal, place, length)
 
 
 def read_text(path: Path) -> str:

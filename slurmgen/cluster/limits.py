@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slurmgen.cluster import versions
 from slurmgen.errors import Refusal
 from slurmgen.launchers import Layout, Problem
 
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
     from slurmgen.spec.job import JobSpec
 
 
-def _refuse(problems: list[Problem], key: str, what: str, why: str, fix: str) -> None:
+_UNAVAILABLE = "Slurm would say: Requested node configuration is not available"
+
+
+def _refuse(
+    problems: list[Problem], key: str | tuple[str | int, ...], what: str, why: str, fix: str
+) -> None:
     problems.append(Problem(key, Refusal(what, why=why, fix=fix)))
 
 
@@ -79,12 +85,16 @@ def check(
         reason = profile.status_reason or "it no longer runs jobs"
         _refuse(problems, "", f"{profile.name} is closed", reason, "choose another cluster")
     _check_rules(spec, profile, directives, problems)
+    if profile.slurm is not None:
+        versions.check(spec, profile, problems)
     _check_gpus(profile, node_type, gpus, problems)
     if node_type is not None:
         _check_node(spec, node_type, layout, gpus, cpus_per_task, problems)
+        _check_node_options(spec, node_type, problems)
     if profile.partitions:
         _check_partition(spec, profile, problems)
     _check_inventory(spec, profile, problems)
+    _check_array(spec, profile, problems)
 
 
 def _check_rules(
@@ -97,13 +107,12 @@ def _check_rules(
     for directive in directives:
         refused = profile.forbidden.get(directive.option)
         if refused is not None:
-            key = str(directive.key[-1 if directive.key[0] == "sbatch" else 0])
             _refuse(
                 problems,
-                key,
+                directive.key,
                 f"{profile.name} refuses --{directive.option}",
                 refused,
-                f"remove {key}",
+                f"remove {'.'.join(map(str, directive.key))}",
             )
     if profile.memory == "omit":
         for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
@@ -154,7 +163,7 @@ def _check_node(
     cpus_per_task: int,
     problems: list[Problem],
 ) -> None:
-    unavailable = "Slurm would say: Requested node configuration is not available"
+    unavailable = _UNAVAILABLE
     if node_type.gpus_per_node and gpus > node_type.gpus_per_node:
         _refuse(
             problems,
@@ -184,17 +193,65 @@ def _check_node(
             unavailable,
             f"write nodes: {node_type.count}",
         )
-    if node_type.memory is not None and spec.mem is not None:
+    if node_type.memory is not None:
         from slurmgen.spec.memory import parse_memory
 
-        if parse_memory(spec.mem) > parse_memory(node_type.memory):
-            _refuse(
-                problems,
-                "mem",
-                f"{spec.mem} per node, and {node_type.name} nodes have {node_type.memory}",
-                unavailable,
-                f"write mem: {node_type.memory}",
-            )
+        shares = (
+            ("mem", 1, "per node"),
+            ("mem_per_cpu", cpus, f"for each of {cpus} CPUs"),
+            ("mem_per_gpu", gpus, f"for each of {gpus} GPUs"),
+        )
+        there = parse_memory(node_type.memory)
+        for key, times, what in shares:
+            value = getattr(spec, key)
+            if value is not None and parse_memory(value) * times > there:
+                _refuse(
+                    problems,
+                    key,
+                    f"{value} {what}, and {node_type.name} nodes have {node_type.memory}",
+                    unavailable,
+                    f"write {key}: {node_type.memory if times == 1 else f'{there // times}M'}",
+                )
+
+
+# Options under `sbatch:` that ask for so much of something of each node.
+_NODE_OPTIONS = (
+    ("threads-per-core", "threads_per_core", "threads per core"),
+    ("mincpus", "cpus", "CPUs for jobs"),
+    ("tmp", "tmp", "of local disk"),
+)
+
+
+def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Problem]) -> None:
+    from slurmgen.spec.memory import parse_memory
+
+    for option, fact, what in _NODE_OPTIONS:
+        asked, there = spec.sbatch.get(option), getattr(node_type, fact)
+        if asked is not None and there is not None:
+            if parse_memory(asked) > parse_memory(str(there)):
+                _refuse(
+                    problems,
+                    ("sbatch", option),
+                    f"{option}: {asked}, and {node_type.name} nodes have {there} {what}",
+                    _UNAVAILABLE,
+                    f"write {option}: {there}" if there != "0" else f"remove {option}",
+                )
+
+
+def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+    if spec.array is None or profile.max_array_size is None:
+        return
+    from slurmgen.spec.array import parse_array
+
+    highest = parse_array(spec.array).max_index
+    if highest >= profile.max_array_size:
+        _refuse(
+            problems,
+            "array",
+            f"index {highest}, and {profile.name} allows at most {profile.max_array_size - 1}",
+            "Slurm would say: Invalid job array specification (its MaxArraySize)",
+            "use smaller indices, several arrays, or several runs in each task",
+        )
 
 
 def _check_partition(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
@@ -224,11 +281,12 @@ def _check_partition(spec: JobSpec, profile: Profile, problems: list[Problem]) -
 
 
 def _check_partition_limits(spec: JobSpec, partition: Partition, problems: list[Problem]) -> None:
-    from slurmgen.spec.time import format_time, parse_time
+    from slurmgen.spec.time import format_time, limit_seconds, parse_time
 
     limit = parse_time(partition.max_time) if partition.max_time else None
-    asked = spec.time_seconds
-    if limit is not None and asked is not None and asked > limit:
+    asked = limit_seconds(spec.time)
+    endless = spec.time is not None and asked is None
+    if limit is not None and (endless or (asked is not None and asked > limit)):
         _refuse(
             problems,
             "time",
@@ -265,28 +323,55 @@ def _check_inventory(spec: JobSpec, profile: Profile, problems: list[Problem]) -
                 "Slurm would say: Requested reservation is invalid",
                 "remove reservation",
             )
-    if inventory.licenses is not None and spec.licenses is not None:
-        for item in spec.licenses.replace("|", ",").split(","):
-            if item.partition(":")[0] not in inventory.licenses:
+    _check_licenses(spec, profile, problems)
+    if inventory.gres is not None and spec.gres is not None:
+        for item in spec.gres.split(","):
+            if item.partition(":")[0] not in inventory.gres:
                 _refuse(
                     problems,
-                    "licenses",
-                    f'{profile.name} has no license "{item}"',
-                    "Slurm would say: Invalid license specification",
-                    "remove it",
+                    "gres",
+                    f'{profile.name} has no resource "{item.partition(":")[0]}"',
+                    "Slurm would say: Invalid generic resource (gres) specification",
+                    f"known: {', '.join(sorted(inventory.gres)) or 'none'} (case counts)",
                 )
     if inventory.nodes is not None:
         _check_hosts(spec, inventory.nodes, profile, problems)
-    features = [kind.features for kind in profile.node_types]
-    if spec.constraint is not None and features and None not in features:
-        import re
+    _check_features(spec, profile, problems)
 
-        known = {name for names in features for name in names or ()}
-        for word in re.findall(r"[A-Za-z_][\w.-]*", spec.constraint):
+
+def _check_licenses(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+    known = profile.inventory.licenses
+    if known is None:
+        return
+    for key, text in (
+        ("licenses", spec.licenses),
+        (("sbatch", "resources"), spec.sbatch.get("resources")),
+    ):
+        for item in text.replace("|", ",").split(",") if text else ():
+            if item.partition(":")[0] not in known:
+                _refuse(
+                    problems,
+                    key,
+                    f'{profile.name} has no license "{item}"',
+                    "Slurm would say: Invalid license specification",
+                    f"known: {', '.join(sorted(known)) or 'none'}",
+                )
+
+
+def _check_features(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+    lists = [kind.features for kind in profile.node_types]
+    asked = (("constraint", spec.constraint), (("sbatch", "prefer"), spec.sbatch.get("prefer")))
+    if not lists or None in lists or not any(text for _, text in asked):
+        return
+    from slurmgen.spec.constraint import features
+
+    known = {name for names in lists for name in names or ()}
+    for key, text in asked:
+        for word in features(text or ""):
             if word not in known:
                 _refuse(
                     problems,
-                    "constraint",
+                    key,
                     f'no node of {profile.name} has the feature "{word}"',
                     "Slurm would say: Invalid feature specification",
                     f"known: {', '.join(sorted(known)) or 'none'}",

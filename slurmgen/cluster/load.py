@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from slurmgen.cluster.profile import Profile
+from slurmgen.cluster import generic
 from slurmgen.errors import UsageError
 from slurmgen.resources import configs_dir
-from slurmgen.source import parse_yaml, read_text
-from slurmgen.spec.load import validate
 
-GENERIC = "generic"
+if TYPE_CHECKING:
+    from slurmgen.cluster.profile import Profile
 
 
 def load_profile(name: str, project: Path) -> Profile:
@@ -20,7 +19,10 @@ def load_profile(name: str, project: Path) -> Profile:
 
     Raises UsageError for an unknown name, InvalidInput for a file with errors.
     """
-    return _read(find_profile(name, project))
+    path = find_profile(name, project)
+    if path == configs_dir() / "clusters" / f"{generic.NAME}.yaml":
+        return generic.PROFILE
+    return _read(path)
 
 
 def find_profile(name: str, project: Path) -> Path:
@@ -32,6 +34,8 @@ def find_profile(name: str, project: Path) -> Path:
         path = folder / f"{name}.yaml"
         if path.is_file():
             return path
+    from difflib import get_close_matches
+
     known = sorted({p.stem for folder in folders if folder.is_dir() for p in folder.glob("*.yaml")})
     close = get_close_matches(name, known, n=1)
     fix = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
@@ -40,6 +44,10 @@ def find_profile(name: str, project: Path) -> Path:
 
 @cache
 def _read(path: Path) -> Profile:
+    from slurmgen.cluster.profile import Profile
+    from slurmgen.source import parse_yaml, read_text
+    from slurmgen.spec.explain import validate
+
     source = parse_yaml(read_text(path), str(path))
     profile: Profile = validate(Profile, {"name": path.stem, **source.data}, source)
     return profile

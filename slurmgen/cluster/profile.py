@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from slurmgen.spec.base import Environment, Path, SpecModel, Word, WordList
-from slurmgen.spec.fields import Memory, Time
+from slurmgen.spec.base import SpecModel
+from slurmgen.spec.fields import Environment, Memory, Paths, Time, Word, Words
 
 
 class NodeType(SpecModel):
@@ -24,6 +24,7 @@ class NodeType(SpecModel):
     gpus_per_node: int = Field(0, ge=0, description="as Slurm counts them")
     cpus: int | None = Field(None, ge=1, description="CPUs a job may use on one node")
     memory: Memory | None = Field(None, description="memory a job may use on one node")
+    tmp: Memory | None = Field(None, description="local disk space, Slurm's TmpDisk")
     threads_per_core: int | None = Field(None, ge=1)
     cpus_per_gpu: int | None = Field(None, ge=1, description="what a GPU's share is")
     mem_per_gpu: Memory | None = None
@@ -52,6 +53,7 @@ class Inventory(SpecModel):
     nodes: tuple[Word, ...] | None = None
     licenses: tuple[Word, ...] | None = None
     reservations: tuple[Word, ...] | None = None
+    gres: tuple[Word, ...] | None = Field(None, description="names in GresTypes, gpu too")
 
 
 class Gpus(SpecModel):
@@ -95,6 +97,7 @@ class Profile(SpecModel):
     node_types: tuple[NodeType, ...] = ()
     partitions: tuple[Partition, ...] = ()
     max_array_size: int | None = Field(None, ge=1)
+    preemption: bool | None = Field(None, description="whether jobs can be preempted there")
     inventory: Inventory = Inventory()
     required: dict[str, str] = Field(
         default_factory=dict, description="job-file keys a job must give, with the site's reason"
@@ -111,13 +114,9 @@ class Profile(SpecModel):
     sbatch: dict[str, Word] = Field(
         default_factory=dict, description="directives added to every job"
     )
-    srun: Annotated[tuple[Word, ...], WordList] = Field(
-        (), description="options added to every srun line"
-    )
+    srun: Words = Field((), description="options added to every srun line")
     env: Environment = Field(default_factory=dict)
-    module_use: tuple[Path, ...] = ()
-    modules: Annotated[tuple[Word, ...], WordList] = Field(
-        (), description="loaded before the job's own"
-    )
+    module_use: Paths = ()
+    modules: Words = Field((), description="loaded before the job's own")
     container: Literal["apptainer", "singularity", "pyxis"] | None = None
     rendezvous: Rendezvous = Rendezvous()

@@ -6,13 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.cluster.load import GENERIC, load_profile
+from slurmgen import report
+from slurmgen.cluster import generic
+from slurmgen.cluster.load import load_profile
 from slurmgen.diagnostics import of_refusal
 from slurmgen.errors import InvalidInput, Refusal
 from slurmgen.plan import JobPlan, PlanError, resolve
 from slurmgen.project import project_root, project_templates
-from slurmgen.source import Source, read_text
-from slurmgen.spec.load import load_job, of_plan_problems
+from slurmgen.source import Source, at_key, read_text
+from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +43,26 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
         text, name, root = sys.stdin.read(), "<stdin>", project_root(Path.cwd() / "job.yaml")
     else:
         text, name, root = read_text(path), job, project_root(path)
-    profile = load_profile(cluster or GENERIC, root)
+    profile = load_profile(cluster or generic.NAME, root)
+    _note_doubts(profile)
     loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
     except PlanError as error:
-        raise of_plan_problems(error.problems, loaded.source) from None
+        found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
+        raise InvalidInput(found) from None
     return Planned(loaded.spec, profile, plan, loaded.source, root)
+
+
+def _note_doubts(profile: Profile) -> None:
+    """What a person should know of a profile before trusting it."""
+    if not profile.verified:
+        report.note(
+            f"slurmgen: the profile {profile.name} is not verified by the site's own documents"
+        )
+    if profile.status in ("ending", "restricted"):
+        reason = f": {profile.status_reason}" if profile.status_reason else ""
+        report.note(f"slurmgen: {profile.name} is {profile.status}{reason}")
 
 
 def render_job(planned: Planned) -> str:

@@ -40,7 +40,7 @@ def run(
         raise UnavailableError(
             f"{words[0]} is not on PATH", fix="activate the environment the job needs first"
         )
-    left_out = [key for key, value in plan.setup if value]
+    left_out = [key for key, value in vars(plan.setup).items() if value]
     if left_out:
         report.note(f"slurmgen: left out on this machine: setup.{', setup.'.join(left_out)}")
     count = f"{ranks} rank{'s' if ranks > 1 else ''}"

@@ -39,7 +39,7 @@ class Layout(NamedTuple):
 class Problem(ValueError):
     """A Refusal together with the key it is about."""
 
-    def __init__(self, key: str, refusal: Refusal) -> None:
+    def __init__(self, key: str | tuple[str | int, ...], refusal: Refusal) -> None:
         super().__init__(refusal.what)
         self.key = key
         self.refusal = refusal

@@ -8,6 +8,7 @@ from slurmgen.errors import Refusal
 
 # src/common/slurm_protocol_defs.h MAX_ARRAY_SPEC; over it Slurm complains of a path name.
 _MAX_LENGTH = 4096
+_MAX_INDEX = 4_000_000
 
 
 class Array(NamedTuple):
@@ -20,7 +21,10 @@ class Array(NamedTuple):
 
 def parse_array(text: str) -> Array:
     """Raises Refusal for what Slurm refuses, and for what it takes but nobody can mean."""
-    body, *throttles = text.strip().split("%")
+    inner = text.strip()
+    if inner.startswith("[") and inner.endswith("]"):
+        inner = inner[1:-1]  # squeue prints [0-3%2]
+    body, *throttles = inner.split("%")
     if len(text) > _MAX_LENGTH:
         raise _refusal(
             text[:40] + "…", f"Slurm takes at most {_MAX_LENGTH} characters", "shorten it"
@@ -35,17 +39,19 @@ def parse_array(text: str) -> Array:
         throttle = int(throttles[0])
     if body.startswith("[") and body.endswith("]"):
         body = body[1:-1]
-    ranges: list[range] = []
-    for item in body.split(","):
-        indices = _item(item, text)
-        for earlier in ranges:
-            short, long = sorted((earlier, indices), key=len)
-            twice = next((index for index in short if index in long), None)
-            if twice is not None:
-                why = f"index {twice} is named twice; it runs once"
-                raise _refusal(text, why, "name it once")
-        ranges.append(indices)
-    return Array(sum(map(len, ranges)), max(r[-1] for r in ranges), throttle)
+    ranges = [_item(item, text) for item in body.split(",")]
+    if len(ranges) > 1:
+        _refuse_repeats(ranges, text)
+    return Array(sum(map(len, ranges)), max(indices[-1] for indices in ranges), throttle)
+
+
+def _refuse_repeats(ranges: list[range], text: str) -> None:
+    seen: set[int] = set()
+    for indices in ranges:
+        twice = next((index for index in indices if index in seen), None)
+        if twice is not None:
+            raise _refusal(text, f"index {twice} is named twice; it runs once", "name it once")
+        seen.update(indices)
 
 
 def _item(item: str, text: str) -> range:
@@ -54,14 +60,14 @@ def _item(item: str, text: str) -> range:
     why = "an item is N, N-M or N-M:STEP, and indices start at 0"
     if not _digits(first) or (dash and not _digits(last)) or (colon and not _digits(step)):
         raise _refusal(text, why, "write, say, 0-15 or 1,3,5-7%2")
+    if int(last or first) > _MAX_INDEX:
+        raise _refusal(text, "Slurm's MaxArraySize is at most 4000001", "split the array")
     if not dash:
         return range(int(first), int(first) + 1)
     if int(last) < int(first):
         raise _refusal(text, f"{item} counts down", f"write {last}-{first}")
     if colon and int(step) == 0:
         raise _refusal(text, f"the step of {item} is 0", f"write {first}-{last}")
-    if int(last) - int(first) > 4_000_000:
-        raise _refusal(text, "Slurm's MaxArraySize is at most 4000001", "split the array")
     return range(int(first), int(last) + 1, int(step) if colon else 1)
 
 
@@ -76,4 +82,4 @@ def _refusal(text: str, why: str, fix: str) -> Refusal:
 def canonical_array(text: str) -> str:
     """The array as it is rendered: without blanks and brackets; raises Refusal."""
     parse_array(text)
-    return text.replace(" ", "").replace("[", "").replace("]", "")
+    return "".join(text.split()).replace("[", "").replace("]", "")

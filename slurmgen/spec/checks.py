@@ -6,6 +6,7 @@ Whether a number of tasks fits the launcher is the launcher's business
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import Refusal
@@ -120,17 +121,39 @@ def _shape(spec: JobSpec) -> Iterator[Conflict]:
     try:
         launchers.find(spec.launcher).layout(spec, gpus)
     except launchers.Problem as problem:
-        involved = (problem.key, "launcher", "nodes", "gpus_per_node")
+        involved = (str(problem.key), "launcher", "nodes", "gpus_per_node")
         yield Conflict(problem.key, involved, problem.refusal)
 
 
-def _times(spec: JobSpec) -> Iterator[Conflict]:
-    if spec.time_min is None:
-        return
-    from slurmgen.spec.time import parse_time
+def _python(spec: JobSpec) -> Iterator[Conflict]:
+    keys = ("venv", "conda", "uv", "container")
+    chosen = [key for key in keys if getattr(spec.setup, key)]
+    if len(chosen) > 1:
+        yield _conflict(
+            ("setup", chosen[1]),
+            ("setup",),
+            f"{' and '.join(chosen)} are both given",
+            "the Python of the last one would hide the others",
+            f"keep one, say {chosen[0]}",
+        )
 
-    most, least = spec.time_seconds, parse_time(spec.time_min)
-    if most is not None and (least is None or least > most):
+
+def _times(spec: JobSpec) -> Iterator[Conflict]:
+    from slurmgen.spec.begin import offset_seconds
+    from slurmgen.spec.time import limit_seconds, parse_time
+
+    most = limit_seconds(spec.time)
+    least = parse_time(spec.time_min) if spec.time_min is not None else most
+    left = offset_seconds(spec.deadline) if spec.deadline is not None else None
+    if left is not None and least is not None and least > left:
+        yield _conflict(
+            "deadline",
+            ("deadline", "time", "time_min"),
+            f"deadline {spec.deadline} is sooner than the job is long",
+            "Slurm up to 22.05 never starts it, newer ones refuse it",
+            "give it a later deadline, or a shorter time (or time_min)",
+        )
+    if spec.time_min is not None and (least is None or (most is not None and least > most)):
         yield _conflict(
             "time_min",
             ("time", "time_min"),
@@ -140,17 +163,29 @@ def _times(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
+def _segments(spec: JobSpec) -> Iterator[Conflict]:
+    segment = spec.sbatch.get("segment")
+    if segment is not None and spec.nodes % int(segment):
+        yield _conflict(
+            ("sbatch", "segment"),
+            ("sbatch", "nodes"),
+            f"segments of {segment} nodes do not add up to {spec.nodes}",
+            "Slurm: the number of nodes must be a multiple of --segment",
+            "write a segment that divides nodes",
+        )
+
+
 def _array_tokens(spec: JobSpec) -> Iterator[Conflict]:
     for key in ("output", "error", "input"):
         pattern = getattr(spec, key)
         if pattern is None or spec.array is not None:
             continue
-        for token in ("%a", "%A"):
-            if token in pattern.replace("%%", ""):
+        for token in "aA":
+            if re.search(f"%[0-9]*{token}", pattern.replace("%%", "")):
                 yield _conflict(
                     key,
                     (key, "array"),
-                    f'{key} holds "{token}", and the job is no array',
+                    f'{key} holds "%{token}", and the job is no array',
                     "outside an array %a becomes 4294967294 and %A the job id",
                     "write %j, or add array:",
                 )
@@ -236,7 +271,9 @@ _CHECKS = (
     _program,
     _resources,
     _shape,
+    _python,
     _times,
+    _segments,
     _array_tokens,
     _hosts,
     _environment,

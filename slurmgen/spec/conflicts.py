@@ -22,6 +22,8 @@ _NEEDS = (
     ("gpu-bind", "gpus_per_node", "there is no GPU to bind"),
     ("gpu-freq", "gpus_per_node", "there is no GPU to set"),
     ("gres-flags", "gpus_per_node", "there is no resource to bind"),
+    ("resv-ports", "stepmgr", "Slurm reserves ports through the job's own step manager only"),
+    ("batch", "constraint", "it must name features of the constraint"),
     ("kill-on-invalid-dep", "dependency", "there is no dependency that could be invalid"),
 )
 
@@ -41,5 +43,6 @@ def check_conflicts(given: Mapping[str, object]) -> Iterator[OptionConflict]:
             yield OptionConflict((second, first), refusal)
     for option, key, why in _NEEDS:
         if option in given and key not in given:
-            refusal = Refusal(f"{option} without {key}", why=why, fix=f"remove {option}")
+            fix = f"add {key}, or remove {option}"
+            refusal = Refusal(f"{option} without {key}", why=why, fix=fix)
             yield OptionConflict((option, key), refusal)

@@ -6,14 +6,16 @@ import re
 
 from slurmgen.errors import Refusal
 from slurmgen.quoting import check_one_line
+from slurmgen.spec.blanks import without_blanks
 
-_TOKEN = re.compile(r"([A-Za-z0-9_.:%=+-]+)(\*[1-9]\d*)?|[&|,()\[\]]")
+_TOKEN = re.compile(r"([A-Za-z0-9_.:%=+-]+)(\*[1-9][0-9]*)?|\)\*[1-9][0-9]*|[&|,()\[\]]")
+_CLOSES = {")": "(", "]": "["}
 
 
 def canonical_constraint(text: str) -> str:
     """The constraint without blanks; raises Refusal for what cannot be balanced or read."""
     check_one_line(text)
-    squeezed = "".join(text.split())
+    squeezed = without_blanks(text, "&|,()[]*")
     position, stack, brackets, after_word = 0, "", 0, False
     while position < len(squeezed):
         found = _TOKEN.match(squeezed, position)
@@ -23,10 +25,12 @@ def canonical_constraint(text: str) -> str:
         if token in "([":
             if after_word:
                 raise _refusal(text, f'an operator is missing before "{token}"')
+            if token in stack or (stack and token == "["):
+                raise _refusal(text, "Slurm takes no group inside a group of that kind")
             stack += token
             brackets += token == "["
-        elif token in ")]":
-            if not after_word or not stack or stack[-1] != {")": "(", "]": "["}[token]:
+        elif token[0] in _CLOSES:
+            if not after_word or not stack or stack[-1] != _CLOSES[token[0]]:
                 raise _refusal(text, f'"{token}" closes nothing')
             stack = stack[:-1]
         elif token in "&|,":
@@ -41,7 +45,17 @@ def canonical_constraint(text: str) -> str:
         raise _refusal(text, "a bracket is not closed" if stack else "a feature is missing")
     if brackets > 1:
         raise _refusal(text, "Slurm takes one group in square brackets")
+    inside = re.search(r"\[(.*)\]", squeezed)
+    if inside and re.search("[&,]", inside[1]) and "*" not in inside[1]:
+        raise _refusal(
+            text, "in square brackets & joins counts of nodes: [a*2&b*4]; without them leave [] out"
+        )
     return squeezed
+
+
+def features(text: str) -> list[str]:
+    """The names of the features in a valid constraint, without counts."""
+    return [found[1] for found in _TOKEN.finditer(text) if found[1]]
 
 
 def _refusal(text: str, why: str) -> Refusal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slurmgen.errors import Refusal
+from slurmgen.spec.blanks import without_blanks
 
 _TYPES = ("after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer")
 _HELP = "write, say, afterok:1234 or afterany:1234:1235"
@@ -10,7 +11,7 @@ _HELP = "write, say, afterok:1234 or afterany:1234:1235"
 
 def canonical_dependency(text: str) -> str:
     """The dependency without blanks, a bare id as `afterany:ID`; raises Refusal."""
-    squeezed = "".join(text.split())
+    squeezed = without_blanks(text, ",?:+").lower()
     if "," in squeezed and "?" in squeezed:
         raise Refusal(
             f'"{text}" mixes "," and "?"',
@@ -36,7 +37,9 @@ def _one(item: str, text: str) -> str:
     ids = rest.split(":")
     for job in ids:
         number, plus, minutes = job.partition("+")
-        if not _is_job(number) or (plus and (kind != "after" or not minutes.isdigit())):
+        if not _is_job(number) or (
+            plus and (kind != "after" or not (minutes.isascii() and minutes.isdigit()))
+        ):
             raise Refusal(
                 f'"{item}" in "{text}" names no job',
                 why="behind the type stand job ids: 1234, 1234_5 for a task of an array, and "
@@ -50,4 +53,4 @@ def _is_job(text: str) -> bool:
     job, underscore, task = text.partition("_")
     if underscore and not (task == "*" or (task.isascii() and task.isdigit())):
         return False
-    return job.isascii() and job.isdigit()
+    return job.isascii() and job.isdigit() and job.strip("0") != ""

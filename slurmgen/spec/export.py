@@ -19,6 +19,12 @@ def canonical_export(text: str) -> str:
         name, equals, value = item.partition("=")
         if name.upper() == "ALL" and not equals:
             continue
+        if not equals and name.upper() in ("NONE", "NIL"):
+            raise Refusal(
+                f'"{item}" in "{text}" is one of several words',
+                why=f"Slurm would look for a variable called {name}",
+                fix=f"write {name.upper()} alone, or remove it",
+            )
         if not is_variable_name(name) or any(quote in value for quote in "\"'"):
             raise Refusal(
                 f'"{item}" in "{text}" is not NAME or NAME=VALUE',

@@ -18,6 +18,12 @@ def check_pattern(text: str) -> str:
     check_one_line(text)
     if not text:
         raise Refusal("the file name is empty", why="it names nothing", fix="remove the key")
+    if text.endswith("/"):
+        raise Refusal(
+            f'"{text}" is a folder',
+            why="the job would fail when Slurm opens it as a file",
+            fix=f"write {text}%j.out",
+        )
     if "\\" in text:
         raise Refusal(
             f'"{text}" holds a backslash',
@@ -32,14 +38,14 @@ def check_pattern(text: str) -> str:
         )
     if len(text.encode()) > _MAX_BYTES:
         raise Refusal("the file name is too long", why="Linux takes 4095 bytes", fix="shorten it")
-    for digits, token in re.findall(r"%(\d*)(.?)", text):
+    for digits, token in re.findall(r"%([0-9]*)(.?)", text):
         if token in _NEWER:
             raise Refusal(
                 f'"%{token}" in "{text}" is new in Slurm {_NEWER[token]}',
                 why="older versions leave it as it stands",
                 fix="write %j or %A_%a",
             )
-        if token not in _TOKENS or not token or (digits and int(digits) > 10):
+        if token not in _TOKENS or not token or int(digits[:9] or 0) > 10:
             raise Refusal(
                 f'"%{digits}{token}" in "{text}" is no pattern',
                 why=f"patterns are %{', %'.join(_TOKENS)}, with up to 10 digits of padding",

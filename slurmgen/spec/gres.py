@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from slurmgen.errors import Refusal
 
+# A node has no thousand GPUs, and some types are called by a number: 3090, 1080.
+_DIGITS_OF_A_TYPE = 3
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+")
+
+_GRES = r"(?ai)(?!gres:)[a-z_][\w.+-]*(:(?!\d+[kmgtp]?(:|$))[\w.+-]+)?(:\d+[kmgtp]?)?"
 
 
 def parse_gpus(text: str) -> tuple[str | None, int]:
@@ -35,13 +41,19 @@ def _split(parts: list[str], text: str) -> tuple[str | None, int]:
         )
     if len(parts) == 1:
         if _is_count(parts[0]):
+            if len(parts[0]) > _DIGITS_OF_A_TYPE:
+                raise Refusal(
+                    f'"{text[:20]}" is more GPUs than any node has',
+                    why=why,
+                    fix=f"write {parts[0][:20]}:1 if that is their type",
+                )
             return None, int(parts[0])
-        if _is_word(parts[0]):
+        if _is_type(parts[0]) and not _is_count(parts[0][:-1]):
             return parts[0], 1
     elif len(parts) == 2:
-        if _is_word(parts[0]) and not _is_count(parts[0]) and _is_count(parts[1]):
+        if _is_type(parts[0]) and _is_count(parts[1]) and len(parts[1]) <= _DIGITS_OF_A_TYPE:
             return parts[0], int(parts[1])
-        if _is_count(parts[0]) and _is_word(parts[1]):
+        if _is_count(parts[0]) and _is_type(parts[1]):
             raise Refusal(
                 f'"{text}" has the count before the type',
                 why=why,
@@ -64,30 +76,47 @@ def parse_gres(text: str) -> str:
     """
     items = []
     for item in text.split(","):
-        parts = item.strip().split(":")
-        if parts[0] in ("gpu", "gres/gpu"):
+        plain = re.sub("^gres[/:]", "", item.strip(), flags=re.IGNORECASE).replace("=", ":")
+        if plain.split(":")[0].lower() == "gpu":
             raise Refusal(
                 f'"{item.strip()}" is a GPU',
                 why="how GPUs are asked for differs from cluster to cluster",
-                fix=f"write gpus_per_node: {':'.join(parts[1:]) or '1'}",
+                fix=f"write gpus_per_node: {plain.partition(':')[2] or '1'}",
             )
-        if len(parts) > 3 or not all(map(_is_word, parts)) or not _is_gres_name(parts[0]):
+        if plain.lower() in ("none", "help"):
+            raise Refusal(
+                f'"{item.strip()}" is no resource',
+                why="up to 20.11 Slurm refuses none, and help prints a list",
+                fix="remove gres",
+            )
+        if not re.fullmatch(_GRES, item.strip()):
             raise Refusal(
                 f'"{item}" is not a generic resource',
                 why="it is name[:type][:count]; name=count and gres/name need Slurm 24.05",
-                fix="write, say, nvme:1 or tmpdisk:100G",
+                fix=f"write {plain}" if re.fullmatch(_GRES, plain) else "write, say, nvme:1",
             )
-        items.append(":".join(parts))
+        items.append(item.strip())
+    names = [re.sub(r":\d+[kmgtp]?$", "", item, flags=re.IGNORECASE) for item in items]
+    for name in names:
+        if names.count(name) > 1:
+            raise Refusal(
+                f'"{text}" names {name} twice',
+                why="Slurm does not add them up",
+                fix=f"write {name} once, with the whole count",
+            )
     return ",".join(items)
-
-
-def _is_gres_name(text: str) -> bool:
-    return not _is_count(text)
 
 
 def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
+def _is_type(text: str) -> bool:
+    """A name that starts with a letter or digit; of digits alone, too long for a count."""
+    if not _is_word(text) or not text[0].isalnum() or re.fullmatch(r"\d+\.\d*", text):
+        return False
+    return not _is_count(text) or len(text) >= _DIGITS_OF_A_TYPE
+
+
 def _is_word(text: str) -> bool:
-    return bool(text) and _WORD.issuperset(text)
+    return text[:1].isalnum() and _WORD.issuperset(text)

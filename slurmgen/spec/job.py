@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from slurmgen.spec import checks
 from slurmgen.spec import fields as f
-from slurmgen.spec.base import Environment, SpecModel, Text, Word, WordList
+from slurmgen.spec.base import SpecModel
 from slurmgen.spec.setup import Setup
-from slurmgen.spec.time import parse_time
 
 PositiveInt = Annotated[int, Field(ge=1)]
 
@@ -82,19 +81,14 @@ class JobSpec(SpecModel):
     launcher: Literal["srun", "torchrun", "spawn", "plain"] = "srun"
     rdzv: Literal["static", "c10d"] = Field("static", description="torchrun's rendezvous")
     setup: Setup = Setup()
-    env: Environment = Field(default_factory=dict)
-    command: Annotated[Text | tuple[Word, ...] | None, BeforeValidator(f.command)] = Field(
+    env: f.Environment = Field(default_factory=dict)
+    command: f.Command | None = Field(
         None, description="a string is Bash, evaluated in each task; a list is literal words"
     )
-    ddp: Word | None = Field(
+    ddp: f.Word | None = Field(
         None, description="train.py or package.module:function, under the bundled entrypoint"
     )
-    args: Annotated[tuple[Word, ...], WordList] = Field((), description="arguments for `ddp`")
-
-    @property
-    def time_seconds(self) -> int | None:
-        """The time limit in seconds; None where there is none."""
-        return None if self.time is None else parse_time(self.time)
+    args: f.Words = Field((), description="arguments for `ddp`")
 
     @model_validator(mode="after")
     def _check_together(self) -> JobSpec:

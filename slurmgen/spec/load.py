@@ -1,26 +1,17 @@
-"""A job file's text to a JobSpec, with the place of every error."""
+"""A job file's text to a JobSpec."""
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import ValidationError
-
-from slurmgen.diagnostics import ERROR, Diagnostic, of_refusal
-from slurmgen.errors import InvalidInput, Refusal
+from slurmgen.errors import UsageError
 from slurmgen.source import KeyPath, Source, parse_yaml
-from slurmgen.spec.checks import Refusals
-from slurmgen.spec.hints import FOREIGN_KEYS
-from slurmgen.spec.job import JobSpec
+from slurmgen.spec.quick import quick_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pydantic import BaseModel
-    from pydantic_core import ErrorDetails
-
-    from slurmgen.launchers import Problem
+    from slurmgen.spec.job import JobSpec
 
 
 class LoadedJob(NamedTuple):
@@ -42,16 +33,25 @@ def load_job(
     overrides: `KEY=VALUE` of the command line, which come before the file's own; KEY
     may be dotted (`env.NAME=1`), VALUE is YAML. defaults: keys of the cluster profile,
     used where neither gives one.
-    Raises InvalidInput with every error found.
+    Raises InvalidInput with every error found, UsageError for an override without `=`.
     """
     source = parse_yaml(text, path)
     data = dict(source.data)
+    elsewhere: dict[KeyPath, str] = {}
     for override in overrides:
-        _override(data, override)
+        elsewhere[_override(data, override)] = f"--set {override}"
     for key, value in (defaults or {}).items():
         if not any(data.get(rival) is not None for rival in _RIVALS.get(key, (key,))):
             data[key] = value
-    return LoadedJob(validate(JobSpec, data, source), source)
+            elsewhere[(key,)] = f"the cluster profile's default {key}"
+    source = source._replace(elsewhere=elsewhere)
+    spec = quick_job(data)
+    if spec is None:
+        from slurmgen.spec.explain import validate
+        from slurmgen.spec.job import JobSpec
+
+        spec = validate(JobSpec, data, source)
+    return LoadedJob(spec, source)
 
 
 # Keys of which a job gives one: a profile's default steps back for any of them.
@@ -64,14 +64,14 @@ _RIVALS = {
 }
 
 
-def _override(data: dict[str, Any], override: str) -> None:
+def _override(data: dict[str, Any], override: str) -> KeyPath:
+    """Put one override into `data`; returns the key it changed."""
     key, equals, text = override.partition("=")
     if not equals or not key:
-        raise InvalidInput(
-            [_plain("--set", f'"{override}" is not KEY=VALUE', "write, say, --set nodes=4")]
-        )
-    value = parse_yaml(f"value: {text}" if text else "value: ''", "--set").data["value"]
-    *parents, last = key.replace("-", "_").split(".") if "." not in key else key.split(".")
+        raise UsageError(f'"{override}" is not KEY=VALUE', fix="write, say, --set nodes=4")
+    value = parse_yaml(f"value: {text}" if text else "value: ''", f"--set {key}").data["value"]
+    path = key.split(".")
+    *parents, last = path
     place = data
     for parent in parents:
         inner = place.get(parent)
@@ -82,160 +82,4 @@ def _override(data: dict[str, Any], override: str) -> None:
         place.pop(last, None)
     else:
         place[last] = value
-
-
-def _plain(path: str, message: str, fix: str) -> Diagnostic:
-    place, _ = Source(path, "", {}, {}).locate(())
-    return Diagnostic(place, "usage", "SG002", ERROR, message, "", fix)
-
-
-def validate(model: type[Any], data: Mapping[str, Any], source: Source) -> Any:
-    """`model` of `data`; raises InvalidInput with the place of every error."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    diagnostics = [found for detail in details for found in _diagnose(detail, model, data, source)]
-    diagnostics += _errors_among_the_valid(model, data, source, details)
-    raise InvalidInput(diagnostics)
-
-
-def _errors_among_the_valid(
-    model: type[Any], data: Mapping[str, Any], source: Source, details: list[ErrorDetails]
-) -> list[Diagnostic]:
-    """What is wrong between the keys that are valid by themselves.
-
-    Pydantic checks keys together only once each of them is valid; a person wants all
-    errors at once. So the wrong keys are left out, and whatever is then said about them
-    is not repeated.
-    """
-    wrong = {str(detail["loc"][0]) for detail in details if detail["loc"]}
-    if not wrong or model is not JobSpec:
-        return []
-    rest = {key: value for key, value in data.items() if key not in wrong}
-    try:
-        model.model_validate(rest)
-    except ValidationError as error:
-        found = []
-        for detail in error.errors(include_url=False):
-            cause = detail.get("ctx", {}).get("error")
-            if isinstance(cause, Refusals):
-                kept = [p for p in cause.problems if not wrong & set(p.involved)]
-                found += [_of_problem(p.key, p.refusal, source) for p in kept]
-        return found
-    return []
-
-
-def of_plan_problems(problems: Sequence[Problem], source: Source) -> InvalidInput:
-    """The InvalidInput for what `plan.resolve` found."""
-    return InvalidInput([_of_problem(p.key, p.refusal, source) for p in problems])
-
-
-def _of_problem(key: str | KeyPath, refusal: Refusal, source: Source) -> Diagnostic:
-    path: KeyPath = (key,) if isinstance(key, str) else key
-    place, length = source.locate(path)
-    return of_refusal(refusal, place, length)
-
-
-def _diagnose(
-    detail: ErrorDetails, model: type[BaseModel], data: Mapping[str, Any], source: Source
-) -> list[Diagnostic]:
-    location = _key_path(detail["loc"], data)
-    cause = detail.get("ctx", {}).get("error")
-    if isinstance(cause, Refusals):
-        return [_of_problem(p.key, p.refusal, source) for p in cause.problems]
-    if detail["type"] == "extra_forbidden":
-        return [_unknown_key(location, model, source)]
-    refusal = cause if isinstance(cause, Refusal) else _explain(detail, location)
-    place, length = source.locate(location)
-    return [of_refusal(refusal, place, length)]
-
-
-def _key_path(loc: tuple[int | str, ...], data: Any) -> KeyPath:
-    """Pydantic's `loc` without the tags of unions, which are no keys of the file."""
-    path: list[int | str] = []
-    for part in loc:
-        if isinstance(data, dict) and part in data:
-            data = data[str(part)]
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        elif path:
-            continue
-        else:
-            data = None
-        path.append(part)
     return tuple(path)
-
-
-def _unknown_key(location: KeyPath, model: type[BaseModel], source: Source) -> Diagnostic:
-    name = str(location[-1])
-    known = _keys_at(model, location[:-1])
-    place, length = source.locate(location, at_key=True)
-    where = f" in {'.'.join(map(str, location[:-1]))}" if len(location) > 1 else ""
-    foreign = FOREIGN_KEYS.get(name.replace("-", "_")) if len(location) == 1 else None
-    close = get_close_matches(name.replace("-", "_").lower(), known, n=1)
-    if foreign is not None:
-        why, fix = foreign
-    elif close:
-        why, fix = "", f'write "{close[0]}"'
-    else:
-        why, fix = "", f"known here: {', '.join(known)}"
-        if len(location) == 1:
-            fix = "another option of sbatch goes under `sbatch:`"
-    message = f'unknown key "{name}"{where}'
-    return Diagnostic(place, "unknown-key", "SG003", ERROR, message, why, fix, length)
-
-
-def _keys_at(model: type[BaseModel], path: KeyPath) -> list[str]:
-    """The keys of the model that stands at `path`."""
-    from typing import get_args
-
-    found: Any = model
-    for part in path:
-        fields = getattr(found, "model_fields", {})
-        annotation = fields[part].annotation if part in fields else None
-        options = [annotation, *get_args(annotation)]
-        for option in list(options):
-            options += get_args(option)
-        found = next((o for o in options if hasattr(o, "model_fields")), None)
-    return sorted(getattr(found, "model_fields", {}))
-
-
-_KINDS = {
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping of names to values",
-    "model_type": "a mapping of keys to values",
-    "model_attributes_type": "a mapping of keys to values",
-}
-
-
-def _explain(detail: ErrorDetails, location: KeyPath) -> Refusal:
-    """Pydantic's own kinds of error in the words of a job file."""
-    key = ".".join(str(part) for part in location) or "the file"
-    kind, context, given = detail["type"], detail.get("ctx", {}), detail["input"]
-    shown = "nothing" if given is None else f'"{str(given)[:60]}"'
-    if isinstance(given, (dict, list)):
-        shown = "a mapping" if isinstance(given, dict) else "a list"
-    if kind == "missing":
-        return Refusal(f"{key} is missing", why="it has no default", fix=f"add {location[-1]}:")
-    if kind == "literal_error":
-        expected = str(context.get("expected", "")).replace("'", "")
-        close = get_close_matches(str(given), expected.replace(" or ", ", ").split(", "), n=1)
-        fix = f"write {close[0]}" if close else f"write {expected}"
-        return Refusal(f"{key} is {shown}", why=f"it is one of {expected}", fix=fix)
-    if kind == "greater_than_equal":
-        least = context["ge"]
-        return Refusal(f"{key} is {shown}", why=f"the least is {least}", fix=f"write {least}")
-    if kind in _KINDS:
-        fix = f"give {_KINDS[kind]}"
-        if given is None:
-            fix += ", or remove the key (for empty text write '')"
-        return Refusal(f"{key} is {shown}", why=f"it must be {_KINDS[kind]}", fix=fix)
-    return Refusal(f"{key}: {detail['msg']}", why="", fix="see the list of keys in README.md")

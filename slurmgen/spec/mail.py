@@ -27,4 +27,10 @@ def canonical_mail_type(text: str) -> str:
                 why="behind a known one Slurm drops it silently, and the mail never comes",
                 fix=f"write {close[0]}" if close else f"known: {', '.join(TYPES)}",
             )
+    if "NONE" in words and len(words) > 1:
+        raise Refusal(
+            f'"{text}" holds NONE and something else',
+            why="they say opposite things",
+            fix=f"write {','.join(word for word in words if word != 'NONE') or 'NONE'}",
+        )
     return ",".join(words)

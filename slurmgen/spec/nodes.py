@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slurmgen.errors import Refusal
+from slurmgen.spec.blanks import without_blanks
 
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # More hosts than any cluster has, and few enough to expand.
@@ -85,6 +86,6 @@ def _refusal(text: str, why: str, fix: str) -> Refusal:
 
 def canonical_hostlist(text: str) -> str:
     """The list without blanks; raises Refusal."""
-    squeezed = "".join(text.split())
+    squeezed = without_blanks(text, ",[]-")
     expand_hostlist(squeezed)
     return squeezed

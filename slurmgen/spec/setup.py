@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from slurmgen.errors import Refusal
-from slurmgen.spec.base import Path, SpecModel, Text, Word, WordList
+from slurmgen.spec.base import SpecModel
+from slurmgen.spec.fields import BashLines, Path, Paths, Words
 
 
 def _modules_from_list(value: Any) -> Any:
@@ -22,8 +22,8 @@ class Modules(SpecModel):
     """Environment modules, in the order purge, use, load. A bare list means `load`."""
 
     purge: bool = Field(False, description="run `module purge` first")
-    use: tuple[Path, ...] = Field((), description="folders for `module use`")
-    load: Annotated[tuple[Word, ...], WordList] = Field((), examples=[["cuda/12.4"]])
+    use: Paths = Field((), description="folders for `module use`")
+    load: Words = Field((), examples=[["cuda/12.4"]])
 
 
 class Container(SpecModel):
@@ -33,7 +33,7 @@ class Container(SpecModel):
     runtime: Literal["apptainer", "singularity", "pyxis"] | None = Field(
         None, description="default: the cluster profile's, else pyxis for .sqsh, else apptainer"
     )
-    mounts: tuple[Path, ...] = Field((), examples=[["/data", "/scratch/me:/out:ro"]])
+    mounts: Paths = Field((), examples=[["/data", "/scratch/me:/out:ro"]])
     gpu: Literal["nvidia", "rocm", "none"] | None = Field(
         None, description="--nv or --rocm for apptainer; default: by the job's GPUs"
     )
@@ -52,15 +52,4 @@ class Setup(SpecModel):
     conda: Path | None = Field(None, description="name or folder of a conda environment")
     uv: Path | None = Field(None, description="folder of a uv project that has been synced")
     container: Annotated[Container | None, BeforeValidator(_container_from_image)] = None
-    commands: Annotated[tuple[Text, ...], WordList] = Field(
-        (), description="Bash, evaluated once in the batch shell"
-    )
-
-    def model_post_init(self, _context: object) -> None:
-        chosen = [key for key in ("venv", "conda", "uv", "container") if getattr(self, key)]
-        if len(chosen) > 1:
-            raise Refusal(
-                f"{' and '.join(chosen)} are both given",
-                why="the Python of the last one would hide the others",
-                fix=f"keep one, say {chosen[0]}",
-            )
+    commands: BashLines = Field((), description="Bash, evaluated once in the batch shell")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from slurmgen.errors import Refusal
 
-# The names Slurm knows (src/common/proc_args.c, sig_name2num); the others it refuses.
-_NAMES = (
-    "HUP INT QUIT ABRT KILL ALRM TERM CHLD USR1 USR2 PIPE URG CONT STOP TSTP TTIN TTOU XCPU"
-).split()
+# The names that 22.05 takes; the others it refuses, CHLD and PIPE too.
+_NAMES = "HUP INT QUIT ABRT KILL ALRM TERM USR1 USR2 URG CONT STOP TSTP TTIN TTOU XCPU".split()
 _MOST_SECONDS = 65_535
 _HELP = "write, say, USR1@120 (steps), or B:USR1@120 (batch shell only)"
 
@@ -21,14 +19,14 @@ def canonical_signal(text: str) -> str:
         raise Refusal(
             f'"{text}" has the flags {head or "(none)"}', why="the flags are B and R", fix=_HELP
         )
-    number = name.isascii() and name.isdigit() and 1 <= int(name) <= 64
+    number = name.isascii() and name.isdigit() and len(name) < 3 and 1 <= int(name) <= 64
     if name not in _NAMES and not number:
         raise Refusal(
             f'"{name}" in "{text}" is no signal that Slurm knows',
             why=f"it knows {', '.join(_NAMES)}",
             fix=_HELP,
         )
-    if at and (not seconds.isascii() or not seconds.isdigit() or int(seconds) > _MOST_SECONDS):
+    if at and (not seconds.isascii() or not seconds.isdigit() or int(seconds[:9]) > _MOST_SECONDS):
         raise Refusal(
             f'"{seconds}" in "{text}" is not a number of seconds',
             why=f"it is 0 to {_MOST_SECONDS} seconds before the time limit",

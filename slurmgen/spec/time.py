@@ -12,12 +12,13 @@ from slurmgen.errors import Refusal
 UNLIMITED = "UNLIMITED"
 _UNLIMITED = ("infinite", "unlimited", "-1", "0")
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-# Slurm keeps minutes in 32 bits.
-_MOST = (2**32 - 3) * 60
+# Slurm counts seconds in 31 bits while it reads a time: 24856-00 becomes 2957761-21:49:00
+# (seen on 22.05).
+_MOST = 24_855 * 86_400
 
 
 def parse_time(text: str) -> int | None:
-    """Seconds, or None for no limit; raises Refusal."""
+    """Seconds, or None for no limit (which `0:00` is, too); raises Refusal."""
     lowered = text.strip().lower()
     if lowered in _UNLIMITED:
         return None
@@ -30,11 +31,11 @@ def parse_time(text: str) -> int | None:
         )
     if seconds > _MOST:
         raise Refusal(
-            f"{text} is longer than Slurm can count",
-            why="it keeps minutes in 32 bits",
+            f'"{text}" is longer than Slurm can count',
+            why="it counts seconds in 31 bits, and over 24855 days the limit becomes another",
             fix="write UNLIMITED",
         )
-    return seconds
+    return seconds or None
 
 
 def _slurm_form(text: str) -> int | None:
@@ -42,18 +43,21 @@ def _slurm_form(text: str) -> int | None:
     if not dash:
         days, rest = "0", text
     parts = rest.split(":")
-    if not days.isascii() or not days.isdigit() or len(parts) > 3:
+    if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in (days, *parts)):
         return None
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        return None
-    numbers = [int(part) for part in parts]
+    numbers = [_number(part) for part in parts]
     if dash:
         hours, minutes, seconds = [*numbers, 0, 0][:3]
     elif len(numbers) == 3:
         hours, minutes, seconds = numbers
     else:
         hours, (minutes, seconds) = 0, [*numbers, 0][:2]
-    return int(days) * 86_400 + hours * 3_600 + minutes * 60 + seconds
+    return _number(days) * 86_400 + hours * 3_600 + minutes * 60 + seconds
+
+
+def _number(digits: str) -> int:
+    """Over _MOST for what has more digits than int() takes."""
+    return int(digits[:20])
 
 
 def _shorthand(text: str) -> int | None:
@@ -66,7 +70,7 @@ def _shorthand(text: str) -> int | None:
         unit = _UNITS.get(character)
         if unit is None or not number or unit >= last:
             return None
-        total, number, last = total + int(number) * unit, "", unit
+        total, number, last = total + _number(number) * unit, "", unit
     return None if number else total
 
 
@@ -97,3 +101,8 @@ def canonical_time(text: str) -> str:
     if seconds == 0:
         return UNLIMITED
     return format_time(seconds)
+
+
+def limit_seconds(text: str | None) -> int | None:
+    """The seconds of a canonical time limit; None without one, or for no limit."""
+    return None if text is None else parse_time(text)

@@ -49,14 +49,14 @@ _DECIDED = {
     "overcommit": "cpus_per_task",
 }
 
-_SIGNED = re.compile(r"[+-]?\d+")
+_SIGNED = re.compile(r"[+-]?\d{1,18}")
 
 
 def check_option(name: str, value: str | None, version: str | None) -> str | None:
     """The value as it is rendered, None for a flag without one; raises Refusal.
 
-    value: None or "true" where only the name is given. version: a release line, or None
-    where it is not known.
+    value: None or "true" where only the name is given. version: a release line; None,
+    where it is not known, allows what any of them does.
     """
     option = catalog.find(name)
     if option is None:
@@ -87,10 +87,11 @@ def check_option(name: str, value: str | None, version: str | None) -> str | Non
     check_one_line(given)
     if not given:
         raise Refusal(f"{name} is empty", why="it would say nothing", fix="remove it")
-    if len(given) > 1024:
-        raise Refusal(f"{name} is too long", why="Slurm takes 1024 characters", fix="shorten it")
+    if len(given.encode()) > 1024:
+        raise Refusal(f"{name} is too long", why="Slurm takes 1024 bytes", fix="shorten it")
     check = _VALUES.get(name)
-    if check is not None and not check(given, version):
+    # A regular expression takes the digits of every script, Slurm those of ASCII.
+    if check is not None and not (given.isascii() and check(given, version)):
         raise Refusal(
             f'"{given}" is no value for {name}', why=_GRAMMAR[name], fix=f"see sbatch(1), --{name}"
         )
@@ -124,12 +125,22 @@ def _is_newer(version: str | None, line: str) -> bool:
     return version is None or ".".join(version.split(".")[:2]) >= line
 
 
+def _at_least(version: str | None, line: str) -> bool:
+    """Whether the version is known to be that new: for what newer ones no longer take."""
+    return version is not None and _is_newer(version, line)
+
+
 def _words(*allowed: str) -> Callable[[str, str | None], bool]:
     return lambda value, _: all(word in allowed for word in value.lower().split(","))
 
 
 def _number(least: int, most: int = 2**31) -> Callable[[str, str | None], bool]:
-    return lambda value, _: bool(_SIGNED.fullmatch(value)) and least <= int(value) <= most
+    def check(value: str, _: str | None) -> bool:
+        if least >= 0 and not value.isdecimal():
+            return False
+        return bool(_SIGNED.fullmatch(value)) and least <= int(value) <= most
+
+    return check
 
 
 def _pattern(pattern: str) -> Callable[[str, str | None], bool]:
@@ -137,50 +148,96 @@ def _pattern(pattern: str) -> Callable[[str, str | None], bool]:
 
 
 def _gpu_bind(value: str, version: str | None) -> bool:
-    body = re.sub(r"^(v|verbose)[,:]", "", value) if not value.startswith("v,n") else "?"
-    if re.fullmatch(r"closest|single:[1-9]\d*|map_gpu:[\d,*x]+|mask_gpu:[\da-fx,*]+", body):
+    body = value.lower().removeprefix("verbose,")
+    numbers = r"\d+(\*\d+)?(,\d+(\*\d+)?)*"
+    masks = numbers.replace(r"\d+(", r"(0x)?[\da-f]+(")
+    if re.fullmatch(rf"closest|single:[1-9]\d*|map_gpu:{numbers}|mask_gpu:{masks}", body):
         return True
-    newer = version is not None and _is_newer(version, "21.08")
-    return newer and bool(re.fullmatch(r"none|per_task:\d+", body))
+    return _is_newer(version, "21.08") and bool(re.fullmatch(r"none|per_task:\d+", body))
+
+
+def _switches(value: str, _: str | None) -> bool:
+    count, at, wait = value.partition("@")
+    if not re.fullmatch(r"[1-9]\d{0,8}", count):
+        return False
+    return not at or bool(re.fullmatch(r"\d+(-\d+)?(:\d+){0,2}", wait))
+
+
+def _propagate(value: str, _: str | None) -> bool:
+    # ALL and NONE stand alone, and all are written in capitals (seen on 22.05).
+    return value in ("ALL", "NONE") or all(word in _LIMITS for word in value.split(","))
+
+
+def _cpu_freq(value: str, _: str | None) -> bool:
+    order = ("low", "medium", "highm1", "high")
+    span, colon, governor = value.lower().partition(":")
+    if colon and ("-" not in span or governor not in _GOVERNORS):
+        return False
+    if not colon and span in _GOVERNORS:
+        return True
+    ends = span.split("-")
+    if len(ends) > 2 or not all(end in order or end.isdecimal() for end in ends):
+        return False
+    if all(end in order for end in ends):
+        return len(ends) == 1 or order.index(ends[0]) < order.index(ends[1])
+    return not all(end.isdecimal() for end in ends) or int(ends[0]) <= int(ends[-1])
 
 
 def _gres_flags(value: str, version: str | None) -> bool:
     allowed = {"enforce-binding", "disable-binding"}
-    if version is not None and _is_newer(version, "24.05"):
+    if _is_newer(version, "24.05"):
         allowed.add("multiple-tasks-per-sharing")
     return value.lower() in allowed
 
 
 _MEMORY_VALUE = _pattern(r"\d+[kmgt]?b?")
-_LIMITS = "ALL NONE AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".lower().split()
+_LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
+_GOVERNORS = "conservative ondemand performance powersave schedutil userspace".split()
+_FREQUENCY = r"(low|medium|highm1|high|\d+)"
+_POSITION = r"([1-9]\d*|\*)"
 _VALUES: dict[str, Callable[[str, str | None], bool]] = {
     "distribution": _pattern(
-        r"(\*|block|cyclic)(:(\*|block|cyclic|fcyclic)){0,2}(,(no)?pack)?|,?(no)?pack"
+        r"(\*|block|cyclic)(:(\*|block|cyclic|fcyclic)){0,2}(,(no)?pack)?|(no)?pack"
     ),
     "gpu-bind": _gpu_bind,
     "gres-flags": _gres_flags,
     "hint": _words("compute_bound", "memory_bound", "multithread", "nomultithread"),
-    "switches": _pattern(r"[1-9]\d*(@[\d:-]+)?"),
+    "switches": _switches,
     "nice": _number(-2147483645, 2147483645),
-    "priority": _pattern(r"top|\d+"),
+    "priority": lambda value, _: value.lower() == "top" or _number(0, 4_294_967_292)(value, None),
     "kill-on-invalid-dep": _words("yes", "no"),
     "profile": _words("all", "none", "energy", "task", "lustre", "network"),
-    "propagate": _words(*_LIMITS),
+    "propagate": _propagate,
+    "cpu-freq": _cpu_freq,
+    "gpu-freq": lambda value, _: bool(
+        re.fullmatch(
+            rf"({_FREQUENCY}|memory={_FREQUENCY}|verbose)(,(memory={_FREQUENCY}|verbose))*", value
+        )
+    ),
+    "mem-bind": _pattern(
+        r"((quiet|q|verbose|v|prefer|p|sort|nosort),)*"
+        r"(none|no|rank|local|map_mem:\d+(,\d+)*|mask_mem:(0x)?[\da-f]+(,(0x)?[\da-f]+)*"
+        r"|quiet|q|verbose|v|prefer|p|sort|nosort)"
+    ),
+    "acctg-freq": _pattern(
+        r"(\d+|(task|energy|network|filesystem)=\d+)(,(task|energy|network|filesystem)=\d+)*"
+    ),
     "threads-per-core": _number(1),
     "cores-per-socket": _number(1),
     "sockets-per-node": _number(1),
     "mincpus": _number(1),
     "core-spec": _number(0),
-    "thread-spec": _number(0),
+    "thread-spec": _number(1),
     "wait-all-nodes": _number(0, 1),
     "ntasks-per-core": _number(1),
     "tmp": _MEMORY_VALUE,
+    "wckey": lambda value, version: not value.startswith("*") or not _at_least(version, "26.05"),
     "requeue": lambda value, version: value == "expedite" and _is_newer(version, "25.11"),
     "segment": _number(1),
     "oom-kill-step": _number(0, 1),
     "delay-boot": _number(0),
     "no-kill": _words("off"),
-    "extra-node-info": _pattern(r"(\d+|\*)(:(\d+|\*)){0,2}"),
+    "extra-node-info": _pattern(rf"{_POSITION}(:{_POSITION}){{0,2}}"),
 }
 _GRAMMAR = {
     "distribution": "it is block or cyclic, with :block, :cyclic or :fcyclic; with plane and "
@@ -190,19 +247,24 @@ _GRAMMAR = {
     "hint": "it is compute_bound, memory_bound, multithread or nomultithread",
     "switches": "it is a number of at least 1, and a time behind @",
     "nice": "it is a number of at most 2147483645",
-    "priority": "it is TOP or a number",
+    "priority": "it is TOP or a number under 4294967293, which is Slurm's mark for TOP",
     "kill-on-invalid-dep": "it is yes or no",
     "profile": "it is all, none, energy, task, lustre or network",
-    "propagate": f"it is a list of {', '.join(_LIMITS).upper()}",
+    "propagate": f"it is ALL, NONE or a list of {', '.join(_LIMITS)}, in capitals",
+    "cpu-freq": "it is KHZ, low, medium, high or highm1, LOW-HIGH[:GOVERNOR], or a governor",
+    "gpu-freq": "it is low, medium, high, highm1 or MHz, and memory=… and verbose behind a comma",
+    "mem-bind": "it is none, rank, local, map_mem:… or mask_mem:…, after verbose or prefer",
+    "acctg-freq": "it is seconds, or a list of task=, energy=, network= and filesystem=",
     "threads-per-core": "it is a whole number from 1",
     "cores-per-socket": "it is a whole number from 1",
     "sockets-per-node": "it is a whole number from 1",
     "mincpus": "it is a whole number from 1",
     "core-spec": "it is a whole number",
-    "thread-spec": "it is a whole number",
+    "thread-spec": "it is a whole number from 1",
     "wait-all-nodes": "it is 0 or 1",
     "ntasks-per-core": "it is a whole number from 1",
     "tmp": "it is a whole number with K, M, G or T",
+    "wckey": "from 26.05 on Slurm refuses a leading *, its own mark for a default",
     "requeue": "its only value is expedite, from 25.11",
     "segment": "it is a whole number from 1",
     "oom-kill-step": "it is 0 or 1",

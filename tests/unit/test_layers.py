@@ -35,6 +35,7 @@ NEVER_IN_PURE = (
     "rich",
     "slurmgen.cli",
     "slurmgen.commands",
+    "slurmgen.main",
     "slurmgen.sandbox",
     "slurmgen.slurm",
     "subprocess",
@@ -53,7 +54,7 @@ ONLY_IN = {
 # What `slurmgen render` may load of slurmgen: these modules, and those inside these packages.
 RENDER_MAY_LOAD = (
     "slurmgen.__main__",
-    "slurmgen.cli",
+    "slurmgen.main",
     "slurmgen.cluster",
     "slurmgen.commands.pipeline",
     "slurmgen.commands.render",

@@ -1,0 +1,301 @@
+"""From what a job file says to the one canonical spelling of each kind of value.
+
+Plain functions that take what YAML or Python gives and raise Refusal; `fields.py` makes
+Pydantic's types of them. They import a grammar when a job first uses it, and never
+Pydantic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from slurmgen.errors import Refusal
+from slurmgen.quoting import (
+    check_argument_length,
+    check_encodable,
+    check_one_line,
+    is_variable_name,
+    split_expansions,
+)
+from slurmgen.spec.checks import Conflict, Refusals
+
+Reader = Callable[[Any], Any]
+
+# Slurm takes most strings up to this many bytes and then complains of a "Pathname of a
+# file, directory or other parameter too long".
+_MAX_BYTES = 1024
+
+
+def text(value: Any) -> str:
+    """One value as the text a job file would hold; numbers and truth values come from Python."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise Refusal(
+        f"{kind(value)} in place of one value", why="it is one text", fix="write one value"
+    )
+
+
+def kind(value: object) -> str:
+    """What a value is that is no text."""
+    if value is None:
+        return "nothing"
+    return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def _grammar(module: str, function: str) -> Reader:
+    def read(value: Any) -> Any:
+        given = text(value)
+        from importlib import import_module
+
+        return getattr(import_module(f"slurmgen.spec.{module}"), function)(given)
+
+    return read
+
+
+def _joined(reader: Reader) -> Reader:
+    """`reader` of a list too, as Slurm's comma-separated text."""
+
+    def read(value: Any) -> Any:
+        return reader(",".join(map(text, value)) if isinstance(value, (list, tuple)) else value)
+
+    return read
+
+
+def _all(reader: Reader) -> Callable[[Any], tuple[Any, ...]]:
+    """`reader` of each item of a list; a single value stands for a list of one."""
+
+    def read(value: Any) -> tuple[Any, ...]:
+        return tuple(map(reader, value if isinstance(value, (list, tuple)) else [text(value)]))
+
+    return read
+
+
+def word(value: Any) -> str:
+    """One argument or value, taken byte for byte."""
+    given = text(value)
+    check_encodable(given)
+    check_argument_length(given, "the value")
+    return given
+
+
+def path(value: Any) -> str:
+    """One line that names a file or folder; `${NAME}` expands on the node."""
+    given = text(value)
+    check_one_line(given)
+    if not given:
+        raise Refusal("the path is empty", why="it names nothing", fix="remove the key")
+    if given.startswith("~"):
+        home = given[1:] if given[1:2] in ("", "/") else "/…"
+        raise Refusal(
+            f'"{given}" starts with ~',
+            why="only ${NAME} is expanded in paths; ~ would be a folder of that name",
+            fix=f"write ${{HOME}}{home}",
+        )
+    split_expansions(given)
+    return given
+
+
+def bash(value: Any) -> str:
+    """Text that is Bash by definition."""
+    given = text(value)
+    check_encodable(given)
+    if "\r" in given:
+        raise Refusal(
+            "the text holds a carriage return",
+            why="sbatch refuses a script with DOS line breaks",
+            fix="write plain line breaks; inside a string write $'\\r'",
+        )
+    return given
+
+
+def name(value: Any) -> str:
+    """Free text of one line, as Slurm keeps it."""
+    given = text(value)
+    check_one_line(given)
+    if not given.strip():
+        raise Refusal("the value is empty", why="it would say nothing", fix="remove the key")
+    size = len(given.encode())
+    if size > _MAX_BYTES:
+        raise Refusal(
+            f"the value is {size} bytes long",
+            why=f"Slurm takes {_MAX_BYTES}, and over it complains of a path name",
+            fix="shorten it",
+        )
+    return given
+
+
+def identifier(value: Any) -> str:
+    """A name without blanks."""
+    given = name(value)
+    if any(character.isspace() for character in given):
+        raise Refusal(
+            f'"{given}" holds a blank',
+            why="no name of an account, partition, QOS or reservation has one",
+            fix="check the name",
+        )
+    return given
+
+
+def gpus(value: Any) -> str:
+    """The GPUs of a node as `[type:]count`."""
+    from slurmgen.spec.gres import format_gpus, parse_gpus
+
+    return format_gpus(*parse_gpus(text(value)))
+
+
+def exclusive(value: Any) -> str | None:
+    """None for false, else `true`, `user`, `mcs` or `topo`."""
+    given = text(value)
+    lowered = given.lower()
+    if lowered in ("false", "no"):
+        return None
+    if lowered in ("true", "yes"):
+        return "true"
+    if lowered not in ("user", "mcs", "topo"):
+        raise Refusal(
+            f'"{given}" is no value for exclusive',
+            why="it is true, user, mcs, or from 24.05 topo",
+            fix="write exclusive: true",
+        )
+    return lowered
+
+
+def open_mode(value: Any) -> str:
+    """`append` or `truncate`, of which Slurm takes any beginning."""
+    given = text(value)
+    for mode in ("append", "truncate"):
+        if given and mode.startswith(given.lower()):
+            return mode
+    raise Refusal(f'"{given}" is no open mode', why="it is append or truncate", fix="write append")
+
+
+def _license_list(value: Any) -> str:
+    given = identifier(value)
+    if "," in given and "|" in given:
+        raise Refusal(
+            f'"{given}" mixes "," and "|"', why="Slurm takes one of them", fix="use one of them"
+        )
+    for item in given.replace("|", ",").split(","):
+        license_, _, count = item.partition(":")
+        counted = count.isascii() and count.isdigit()
+        if not license_ or "=" in license_ or (":" in item and not counted):
+            raise Refusal(
+                f'"{item}" is not a license',
+                why="a license is name[@server][:count]",
+                fix=f"write {item.replace('=', ':')}" if "=" in item else "write, say, matlab:1",
+            )
+    return given
+
+
+def directory(value: Any) -> str:
+    """A folder that sbatch takes as it stands."""
+    given = text(value)
+    check_one_line(given)
+    if not given or given.startswith("~") or "$" in given:
+        raise Refusal(
+            f'"{given}" is not a folder',
+            why="sbatch expands neither ~ nor variables in directives",
+            fix="write the whole path; `cd` in command or setup.commands expands them",
+        )
+    return given
+
+
+def template_name(value: Any) -> str:
+    """The name of a template, without its suffix."""
+    given = text(value)
+    parts = given.split("/")
+    if not all(p and not p.startswith(".") and p.isprintable() for p in parts) or "\\" in given:
+        raise Refusal(
+            f'"{given}" is not the name of a template',
+            why="it is a file in templates/, without .sbatch.j2",
+            fix="write, say, template: job",
+        )
+    return given
+
+
+def command(value: Any) -> str | tuple[str, ...]:
+    """A `command`: text is Bash, a list is words."""
+    if isinstance(value, str):
+        given = bash(value)
+        if not given.strip():
+            raise Refusal("the command is empty", why="nothing would run", fix="write a command")
+        check_argument_length(given + "\n", "the command")
+        return given
+    if not isinstance(value, (list, tuple)):
+        raise Refusal(
+            f"{kind(value)} in place of a command",
+            why="a command is text (Bash) or a list of words",
+            fix="write command: python train.py",
+        )
+    given_words = words(value)
+    if not given_words or not given_words[0]:
+        raise Refusal("the command has no program", why="nothing would run", fix="name one")
+    if given_words[0].startswith("-"):
+        raise Refusal(
+            f'the program is called "{given_words[0][:40]}"',
+            why="srun and torchrun would take it for an option",
+            fix=f"write ./{given_words[0][:40]}",
+        )
+    return given_words
+
+
+def environment(value: Any) -> dict[str, str]:
+    """Variables and their values, in which `${NAME}` expands on the node."""
+    if not isinstance(value, dict):
+        raise Refusal(
+            f"{kind(value) if not isinstance(value, str) else 'a text'} in place of variables",
+            why="it is a mapping of names to values",
+            fix="write NAME: value, a line each",
+        )
+    read: dict[str, str] = {}
+    wrong = []
+    for variable, given in value.items():
+        try:
+            read[str(variable)] = _variable(str(variable), given)
+        except Refusal as refusal:
+            wrong.append(Conflict(("env", str(variable)), ("env",), refusal))
+    if wrong:
+        raise Refusals(wrong)
+    return read
+
+
+def _variable(variable: str, value: Any) -> str:
+    if not is_variable_name(variable):
+        raise Refusal(
+            f'"{variable}" cannot be the name of a variable',
+            why="a shell variable is letters, digits and _, not starting with a digit",
+            fix="rename it",
+        )
+    if value is None:
+        raise Refusal(
+            f"{variable} has no value", why="an empty one must be written", fix="write ''"
+        )
+    given = word(value)
+    split_expansions(given)
+    check_argument_length(f"{variable}={given}", variable)
+    return given
+
+
+words = _all(word)
+paths = _all(path)
+bash_lines = _all(bash)
+name_list = _joined(identifier)
+licenses = _joined(_license_list)
+node_count = _grammar("nodes", "check_node_count")
+time = _grammar("time", "canonical_time")
+memory = _grammar("memory", "canonical_memory")
+gres = _joined(_grammar("gres", "parse_gres"))
+host_list = _joined(_grammar("nodes", "canonical_hostlist"))
+constraint = _grammar("constraint", "canonical_constraint")
+begin = _grammar("begin", "canonical_begin")
+array = _joined(_grammar("array", "canonical_array"))
+dependency = _grammar("dependency", "canonical_dependency")
+signal = _grammar("signal", "canonical_signal")
+mail_type = _joined(_grammar("mail", "canonical_mail_type"))
+log_pattern = _grammar("filename", "check_pattern")
+export = _grammar("export", "canonical_export")

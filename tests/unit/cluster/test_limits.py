@@ -1,0 +1,192 @@
+"""What a profile knows is said before any queue does: which key, what, and how to mend it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from slurmgen.cluster.profile import Gpus, Inventory, NodeType, Partition, Profile
+from slurmgen.plan import PlanError, resolve
+from slurmgen.spec.job import JobSpec
+
+if TYPE_CHECKING:
+    from slurmgen.launchers import Problem
+    from slurmgen.plan import JobPlan
+
+A100 = NodeType(
+    name="thin",
+    gpu="a100",
+    gpus_per_node=4,
+    cpus=64,
+    memory="512G",
+    tmp="100G",
+    threads_per_core=2,
+    cpus_per_gpu=8,
+    mem_per_gpu="100G",
+    count=10,
+    features=("a100", "nvlink"),
+)
+H100 = NodeType(name="fat", gpu="h100", gpus_per_node=8, features=("h100",))
+CPU = NodeType(name="cpu", cpus=128, memory="256G", features=("milan",))
+SITE: dict[str, Any] = {
+    "name": "site",
+    "node_types": (A100, H100, CPU),
+    "partitions": (
+        Partition(name="gpu", node_types=("thin", "fat"), max_time="1-0", max_nodes=8),
+        Partition(name="cpu", node_types=("cpu",)),
+        Partition(name="big", min_nodes=4),
+        Partition(name="hidden", unnamed="it is chosen by the site"),
+    ),
+    "max_array_size": 1001,
+    "preemption": False,
+    "inventory": Inventory(
+        nodes=("n1", "n2", "n3"),
+        licenses=("matlab",),
+        reservations=("maint",),
+        gres=("gpu", "nvme"),
+    ),
+    "required": {"account": "hours are billed to a project"},
+    "forbidden": {"exclusive": "nodes are shared"},
+}
+
+
+def plan(job: dict[str, Any], **profile: Any) -> JobPlan:
+    spec = JobSpec(command="true", **{"account": "me", **job})
+    return resolve(spec, Profile(**{**SITE, **profile}))
+
+
+def problems(job: dict[str, Any], **profile: Any) -> list[Problem]:
+    with pytest.raises(PlanError) as caught:
+        plan(job, **profile)
+    return caught.value.problems
+
+
+THIN = {"gpus_per_node": "a100:4"}
+WRONG: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"account": None}, "account", "site needs account", "add account:"),
+    ({"exclusive": "true"}, "exclusive", "site refuses --exclusive", "remove exclusive"),
+    ({"gpus_per_node": "v100:2"}, "gpus_per_node", 'no GPU of type "v100"', "a100, h100"),
+    ({"gpus_per_node": "a100:5"}, "gpus_per_node", "5 GPUs per node", "gpus_per_node: 4"),
+    (
+        {"gpus_per_node": "a100:5", "launcher": "plain"},
+        "gpus_per_node",
+        "5 GPUs per node",
+        "gpus_per_node: 4",
+    ),
+    ({**THIN, "cpus_per_task": 17}, "cpus_per_task", "68 CPUs per node", "at most 16 CPUs"),
+    ({**THIN, "cpus_per_gpu": 17}, "cpus_per_gpu", "68 CPUs per node", "at most 16 CPUs"),
+    ({**THIN, "nodes": 11, "partition": "big"}, "nodes", "there are 10 of thin", "nodes: 10"),
+    ({**THIN, "mem": "513G"}, "mem", "513G per node", "mem: 512G"),
+    ({**THIN, "mem_per_cpu": "20G"}, "mem_per_cpu", "for each of 32 CPUs", "16384M"),
+    ({**THIN, "mem_per_gpu": "129G"}, "mem_per_gpu", "for each of 4 GPUs", "131072M"),
+    ({**THIN, "sbatch": {"tmp": "101G"}}, "sbatch.tmp", "tmp: 101G", "write tmp: 100G"),
+    (
+        {**THIN, "sbatch": {"threads-per-core": "4"}},
+        "sbatch.threads-per-core",
+        "threads-per-core",
+        "core: 2",
+    ),
+    ({**THIN, "sbatch": {"mincpus": "65"}}, "sbatch.mincpus", "mincpus: 65", "write mincpus: 64"),
+    ({"partition": "gup"}, "partition", 'no partition "gup"', "known: big, cpu, gpu, hidden"),
+    ({"partition": "hidden"}, "partition", "must not be named", "remove partition"),
+    ({"partition": "gpu", "time": "25h"}, "time", "is over the 1-00:00:00", "time: 1-00:00:00"),
+    ({"partition": "gpu", "time": "0"}, "time", "UNLIMITED is over", "time: 1-00:00:00"),
+    ({"partition": "gpu", "nodes": 9}, "nodes", "allows 8", "nodes: 8"),
+    ({"partition": "big", "nodes": 3}, "nodes", "starts at 4", "nodes: 4"),
+    ({"array": "0-1001"}, "array", "index 1001, and site allows at most 1000", "smaller"),
+    ({"reservation": "mine"}, "reservation", 'no reservation "mine"', "remove reservation"),
+    ({"licenses": "matlab:2,ansys"}, "licenses", 'no license "ansys"', "known: matlab"),
+    ({"sbatch": {"resources": "ansys"}}, "sbatch.resources", 'no license "ansys"', "known: matlab"),
+    ({"gres": "nvme:1,fpga:1"}, "gres", 'no resource "fpga"', "known: gpu, nvme"),
+    ({"constraint": "a100&nvlnk"}, "constraint", 'the feature "nvlnk"', "known: a100"),
+    ({"sbatch": {"prefer": "rack1"}}, "sbatch.prefer", 'the feature "rack1"', "known: a100"),
+    ({"nodelist": "n4"}, "nodelist", 'no node "n4"', "sinfo"),
+    ({"exclude": "n[1-2]", "nodes": 2}, "exclude", "1 are left", "nodes: 1"),
+]
+
+
+def keys(found: list[Problem]) -> list[str]:
+    """The key of each problem as a file has it, `sbatch.hint` for an option."""
+    return [p.key if isinstance(p.key, str) else ".".join(map(str, p.key)) for p in found]
+
+
+@pytest.mark.parametrize(("job", "key", "message", "fix"), WRONG)
+def test_refused(job: dict[str, Any], key: str, message: str, fix: str) -> None:
+    found = problems(job)
+    assert keys(found) == [key], [p.refusal.what for p in found]
+    assert message in found[0].refusal.what
+    assert fix in found[0].refusal.fix
+    assert found[0].refusal.why
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {},
+        {**THIN, "cpus_per_task": 16, "mem": "512G", "time": "1-0", "partition": "gpu", "nodes": 8},
+        {"gpus_per_node": "h100:8", "mem": "4000G"},
+        {**THIN, "mem_per_gpu": "128G", "array": "0-1000%10"},
+        {"constraint": "(a100|h100)&nvlink*2", "nodes": 2},
+        {"nodelist": "n[1-2]", "nodes": 2, "reservation": "maint", "licenses": "matlab:3"},
+        {**THIN, "sbatch": {"tmp": "100G", "threads-per-core": "2", "mincpus": "64"}},
+    ],
+)
+def test_fine(job: dict[str, Any]) -> None:
+    assert plan(job)
+
+
+@pytest.mark.parametrize("job", [job for job, *_ in WRONG if "gpus_per_node" not in job])
+def test_an_absent_fact_is_never_checked(job: dict[str, Any]) -> None:
+    assert resolve(JobSpec(command="true", **job), Profile(name="generic"))
+
+
+@pytest.mark.parametrize(
+    ("job", "version", "key"),
+    [
+        ({"exclusive": "topo"}, "23.11", "exclusive"),
+        ({"exclusive": "topo"}, "24.05.2", None),
+        ({"licenses": "matlab|matlab:2"}, "24.11", "licenses"),
+        ({"licenses": "matlab|matlab:2"}, "25.05", None),
+        ({"begin": "elevenses"}, "22.05.8", "begin"),
+        ({"begin": "teatime"}, "22.05.8", None),
+        ({"signal": "R:USR1@60"}, "24.11", "signal"),
+        ({"signal": "R:USR1@60"}, "22.05", None),
+        ({"sbatch": {"segment": "1"}}, "22.05", "sbatch.segment"),
+        ({"sbatch": {"segment": "1"}}, None, None),
+        ({"sbatch": {"mysite": {"value": "x", "plugin": True}}}, "22.05", None),
+        ({**THIN, "sbatch": {"gpu-bind": "none"}}, "20.11", "sbatch.gpu-bind"),
+        ({**THIN, "sbatch": {"gpu-bind": "none"}}, "22.05", None),
+    ],
+)
+def test_the_version_counts_where_it_is_known(
+    job: dict[str, Any], version: str | None, key: str | None
+) -> None:
+    about: dict[str, Any] = {"slurm": version, "forbidden": {}}
+    if key is None:
+        assert plan(job, **about)
+    else:
+        assert keys(problems(job, **about)) == [key]
+
+
+def test_the_signal_without_preemption_says_what_is_left() -> None:
+    (problem,) = problems({"signal": "RB:USR1@60"}, slurm="26.05")
+    assert problem.refusal.fix == "write B:USR1@60"
+
+
+def test_gpu_counts_and_types_of_a_site() -> None:
+    only = Gpus(counts=(4, 8), typed="always")
+    (problem,) = problems({"gpus_per_node": "a100:3"}, gpus=only)
+    assert problem.refusal.fix == "write gpus_per_node: 4"
+    (problem,) = problems({"gpus_per_node": "4"}, gpus=only)
+    assert problem.refusal.fix == "write gpus_per_node: TYPE:4 with one of a100, h100"
+
+
+def test_every_problem_is_said_at_once() -> None:
+    found = problems({"partition": "gpu", "time": "2-0", "nodes": 9, "array": "1-2000"})
+    assert {problem.key for problem in found} == {"time", "nodes", "array"}
+
+
+def test_a_closed_cluster_takes_no_job() -> None:
+    (problem,) = problems({}, status="closed", status_reason="it was switched off")
+    assert problem.refusal.why == "it was switched off"

@@ -1,0 +1,229 @@
+"""Job files as a whole: what goes together, where an error is shown, and all of them at once."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurmgen.errors import InvalidInput
+from slurmgen.spec.job import JobSpec
+from slurmgen.spec.load import load_job
+
+if TYPE_CHECKING:
+    from slurmgen.diagnostics import Diagnostic
+
+MINIMAL = "command: [true]\n"
+
+
+def errors(text: str) -> tuple[Diagnostic, ...]:
+    with pytest.raises(InvalidInput) as caught:
+        load_job(text, "job.yaml")
+    return caught.value.diagnostics
+
+
+def spec(text: str) -> JobSpec:
+    return load_job(MINIMAL + text, "job.yaml").spec
+
+
+# What stands below `command: [true]` -> line, column, a part of the message, a part of the fix.
+WRONG = {
+    "time: 90x": (2, 7, '"90x" is not a time', "90m"),
+    "time: 1.5h": (2, 7, '"1.5h" is not a time', "write 01:30:00"),
+    "mem: 1.5G": (2, 6, '"1.5G" is not an amount', "write 1536M"),
+    "gpus_per_node: 4:a100": (2, 16, "count before the type", "write a100:4"),
+    "nodes: 1-2": (2, 8, "not a number of nodes", "nodes: 2"),
+    "nodes: [2]": (2, 8, "a list in place of one value", "one value"),
+    "nodes:\n  a: 1": (3, 3, "a mapping in place of one value", "one value"),
+    "cpus_per_task: many": (2, 16, 'cpus_per_task is "many"', "whole number"),
+    "cpus_per_task: 0": (2, 16, 'cpus_per_task is "0"', "write 1"),
+    "requeue: maybe": (2, 10, 'requeue is "maybe"', "true or false"),
+    "launcher: trun": (2, 11, 'launcher is "trun"', "write srun"),
+    "gpus: 8": (2, 1, 'unknown key "gpus"', "gpus_per_node"),
+    "walltime: 1:00:00": (2, 1, 'unknown key "walltime"', "write time:"),
+    "ntask_per_node: 4": (2, 1, 'unknown key "ntask_per_node"', '"ntasks_per_node"'),
+    "zzz: 4": (2, 1, 'unknown key "zzz"', "sbatch"),
+    "setup: {modlues: a}": (2, 9, 'unknown key "modlues" in setup', '"modules"'),
+    "nodes: 2\nnodes: 3": (3, 1, '"nodes" is given twice (first in line 2)', "keep one"),
+    "mem: 4G\nmem_per_cpu: 1G": (3, 14, "mem and mem_per_cpu are both given", "keep one"),
+    "cpus_per_task: 2\ncpus_per_gpu: 2\ngpus_per_node: 1": (3, 15, "both given", "keep one"),
+    "mem_per_gpu: 4G": (2, 14, "mem_per_gpu without gpus_per_node", "mem_per_cpu"),
+    "cpus_per_gpu: 4": (2, 15, "cpus_per_gpu without gpus_per_node", "cpus_per_task"),
+    "gpus_per_node: 4\nntasks_per_node: 2": (3, 18, "2 task(s) for 4 GPUs", "remove"),
+    "nodes: 2\nntasks: 1": (3, 9, "1 task(s) on 2 nodes", "nodes: 1"),
+    "nproc_per_node: 2": (2, 17, "for launcher torchrun", "ntasks_per_node"),
+    "launcher: plain\nnodes: 2": (3, 8, "launcher plain runs one process", "launcher: srun"),
+    "launcher: spawn\nntasks_per_node: 2": (3, 18, "runs one task per node", "remove"),
+    "rdzv: c10d": (2, 7, "rdzv with launcher srun", "torchrun"),
+    "ddp: train.py": (2, 6, "command and ddp are both given", "keep one"),
+    "args: [a]": (2, 7, "args without ddp", "command"),
+    "time: 1h\ntime_min: 2h": (3, 11, "time_min 02:00:00 is longer", "below time"),
+    "time_min: 0": (2, 11, "time_min UNLIMITED is longer", "below time"),
+    "time: 2h\ndeadline: now+1hour": (3, 11, "sooner than the job is long", "later deadline"),
+    "output: x-%a": (2, 9, "the job is no array", "%j"),
+    "nodelist: n[1-3]\nnodes: 2": (2, 11, "names 3 hosts for nodes: 2", "nodes: 3"),
+    "nodelist: n1\nexclude: n[1-2]": (3, 10, "n1 is in both", "remove it"),
+    "env:\n  RANK: 0": (3, 3, "RANK is set by the script", "remove"),
+    "env: {CUDA_VISIBLE_DEVICES: 0}": (2, 7, "Slurm's to set", "local rank"),
+    "env: {SLURM_X: 1}": (2, 7, "belongs to Slurm", "remove"),
+    "sbatch: {hint: foo}": (2, 10, '"foo" is no value for hint', "sbatch(1)"),
+    "sbatch: {gpus: 4}": (2, 10, "gpus does not belong", "gpus_per_node"),
+    "sbatch: {label: true}": (2, 10, "label is an option of srun", "remove it"),
+    "sbatch: {gpu-bind: closest}": (2, 10, "gpu-bind without gpus_per_node", "gpus_per_node"),
+    "sbatch: {gpu-bind: none, gpu_bind: none}\ngpus_per_node: 1": (
+        2,
+        26,
+        "gpu-bind is given twice",
+        "keep one",
+    ),
+    "nodes: 3\nsbatch: {segment: 2}": (3, 10, "segments of 2 nodes", "divides"),
+    "sbatch: {resv-ports: 2}": (2, 10, "resv-ports without stepmgr", "stepmgr"),
+    "licenses: a=1": (2, 11, '"a=1" is not a license', "write a:1"),
+    "comment: ééé" + "é" * 600: (2, 10, "1206 bytes long", "shorten"),
+    "setup: {venv: a, conda: b}": (2, 25, "venv and conda are both given", "keep one"),
+    "output: ~/x": (2, 9, "holds a shell expansion", "%j"),
+    "chdir: $HOME": (2, 8, "is not a folder", "whole path"),
+    "job_name: ''": (2, 11, "the value is empty", "remove"),
+    "partition: a b": (2, 12, "holds a blank", "check the name"),
+    "array: 0-3%0": (2, 8, "not an array", "0-3%1"),
+    "time: !!int 5": (2, 7, "tag:yaml.org,2002:int", "remove the tag"),
+    "time: [": (3, 1, "expected node content", "quotes"),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_each_error_has_its_place_and_its_fix(text: str) -> None:
+    line, column, message, fix = WRONG[text]
+    found = errors(MINIMAL + text)
+    assert [(d.location.line, d.location.column) for d in found] == [(line, column)], found
+    assert message in found[0].message
+    assert fix in found[0].fix
+    assert "pydantic" not in repr(found).lower()
+
+
+def test_every_error_is_said_at_once() -> None:
+    text = "time: 90x\nmem: 4Gi\nwall: 1\nmem_per_cpu: 1G\nrdzv: c10d\nenv: {1A: x, RANK: 2}\n"
+    found = errors(text)
+    lines = [d.location.line for d in found]
+    assert {1, 2, 3, 5, 6} <= set(lines)
+    assert any("the job has no program" in d.message for d in found)
+    # What follows from a wrong value is not said besides.
+    assert not any("mem and mem_per_cpu" in d.message for d in found)
+
+
+def test_scalars_keep_the_meaning_they_are_written_with() -> None:
+    found = spec(
+        "time: 4:00:00\njob_name: 0123\npartition: NO\ncomment: 1e-3\naccount: on\n"
+        "mem: 010\nenv: {A: yes, B: 1_000, C: 12:30:00, D: 0x1F, E: .5, F: 2030-01-20}\n"
+    )
+    assert (found.time, found.job_name, found.partition) == ("04:00:00", "0123", "NO")
+    assert (found.comment, found.account, found.mem) == ("1e-3", "on", "10")
+    assert list(found.env.values()) == ["yes", "1_000", "12:30:00", "0x1F", ".5", "2030-01-20"]
+    assert spec("time: 1:30").time == "00:01:30"
+    assert spec("time: 90").time == "01:30:00"
+
+
+def test_python_values_are_read_as_their_text() -> None:
+    found = JobSpec(
+        command=["sleep", 1], nodes=2, mem=4096, nodelist=["n1", "n2"], mail_type=["end", "fail"]
+    )
+    assert found.command == ("sleep", "1")
+    assert (found.nodes, found.mem, found.nodelist, found.mail_type) == (
+        2,
+        "4096",
+        "n1,n2",
+        "END,FAIL",
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"), [("nodes=4", 4), ("nodes=", 1), ("nodes=~", 1), ("nodes= 3", 3)]
+)
+def test_overrides_come_before_the_file(override: str, expected: int) -> None:
+    if override == "nodes=":
+        with pytest.raises(InvalidInput):
+            load_job(MINIMAL + "nodes: 2", "job.yaml", overrides=[override])
+        return
+    found = load_job(MINIMAL + "nodes: 2", "job.yaml", overrides=[override]).spec
+    assert found.nodes == expected
+
+
+def test_defaults_step_back_for_what_the_file_says() -> None:
+    defaults = {"mem": "8G", "partition": "gpu"}
+    found = load_job(MINIMAL + "mem_per_cpu: 2G", "job.yaml", defaults=defaults).spec
+    assert (found.mem, found.mem_per_cpu, found.partition) == (None, "2G", "gpu")
+
+
+KEYS = sorted({*JobSpec.model_fields, "gpus", "Time", "x-y", "modules", "image", "load", "plugin"})
+SCALARS = st.one_of(
+    st.none(),
+    st.text(max_size=6),
+    st.sampled_from(
+        "0 1 -1 2 4 4G 0-3 n[1-2] true no %a ${X} ${ ~ $x \\ a:b a,b 1h @ nan inf".split()
+    ),
+    st.sampled_from(["infG", "nanG", "9" * 5000, "\ud800", "\0", "\n", "٣", "now+", "[", "a100:x"]),
+)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(KEYS), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), TREES, max_size=8))
+def test_nothing_but_invalid_input_comes_of_any_structure(data: dict[str, Any]) -> None:
+    text = yaml.safe_dump(data, allow_unicode=False)
+    check(text)
+
+
+@given(st.text(max_size=40))
+def test_nothing_but_invalid_input_comes_of_any_text(text: str) -> None:
+    check(text)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_nothing_but_invalid_input_comes_of_each_key_with_any_value(seed: int) -> None:
+    choose = random.Random(seed)
+    values = [
+        "",
+        "x",
+        "0",
+        "-1",
+        "1:2",
+        "٣",
+        "ſ",
+        "nan",
+        "inf",
+        "9" * 400,
+        "%",
+        "[",
+        "infG",
+        "1.5e9h",
+    ]
+    for key in JobSpec.model_fields:
+        value: Any = choose.choice(values)
+        value = choose.choice([value, [value], {value: value}, [[value]], {"a": [value]}, None])
+        check(yaml.safe_dump({"command": "true", key: value}))
+
+
+def check(text: str) -> None:
+    try:
+        load_job(text, "job.yaml")
+    except InvalidInput as error:
+        found = error
+    else:
+        return
+    assert found.diagnostics
+    for diagnostic in found.diagnostics:
+        assert diagnostic.message
+        assert diagnostic.fix
+        assert diagnostic.location.line >= 1
+        assert diagnostic.location.column >= 1
+        assert "Input should be" not in diagnostic.message
+        assert "valid" not in diagnostic.message.lower().split()
