@@ -13,6 +13,8 @@ from slurmgen.errors import Refusal
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _PLAIN_IN_BASH = _LETTERS | frozenset("@%+=:,./_-")
+# Shellcheck (SC2016) takes $ and ` in single quotes for an expansion that was forgotten.
+_LIVE_IN_SINGLE_QUOTES = frozenset("'$`")
 _PLAIN_IN_DIRECTIVE = _LETTERS | frozenset("@%+=:,./_-*&|()[]<>?!{}~^$")
 
 # The kernel's limit for one argument or one NAME=value, its NUL included
@@ -27,9 +29,11 @@ def bash_word(text: str) -> str:
     """
     if text and _PLAIN_IN_BASH.issuperset(text):
         return text
-    if text.isprintable():
-        return "'" + text.replace("'", "'\\''") + "'"
-    return "$'" + "".join(_ansi_c(character) for character in text) + "'"
+    if not text.isprintable():
+        return "$'" + "".join(_ansi_c(character) for character in text) + "'"
+    if _LIVE_IN_SINGLE_QUOTES.isdisjoint(text):
+        return f"'{text}'"
+    return '"' + "".join("\\" + c if c in '\\"$`' else c for c in text) + '"'
 
 
 def _ansi_c(character: str) -> str:

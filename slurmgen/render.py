@@ -114,13 +114,17 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "venv": _path(setup.venv),
         "conda": _path(setup.conda),
         "uv": _path(setup.uv),
-        "exports": _exports(plan),
+        "exports": [f"{name}={bash_expandable(value, required=False)}" for name, value in plan.env],
+        "threads": None if "OMP_NUM_THREADS" in dict(plan.env) else plan.cpus_per_rank,
+        "entrypoint": plan.entrypoint,
         "commands": [text.rstrip("\n") for text in setup.commands],
         "rendezvous_address": plan.rendezvous.address,
         "rendezvous_suffix": bash_word(plan.rendezvous.suffix) if plan.rendezvous.suffix else "",
         "world_size": plan.world_size,
         "nproc_per_task": plan.layout.nproc_per_task,
         "program_lines": _wrap(_program(plan)),
+        "stray_lines": _wrap(_stray_variables(plan)),
+        "exports_path": any(d.option == "export" and d.value == "NIL" for d in plan.directives),
         "uneven": _uneven(plan),
         "command_text": command_text,
         "delimiter": delimiter,
@@ -155,18 +159,6 @@ def one_line(text: str) -> str:
 
 def _path(text: str | None) -> str | None:
     return None if text is None else bash_expandable(text, required=True)
-
-
-def _exports(plan: JobPlan) -> list[str]:
-    names = {name for name, _ in plan.env}
-    exports = [f"{name}={bash_expandable(value, required=False)}" for name, value in plan.env]
-    if "OMP_NUM_THREADS" not in names:
-        # Or each rank starts a thread per CPU of the whole node.
-        exports.append(f"OMP_NUM_THREADS={plan.cpus_per_rank}")
-    if plan.entrypoint:
-        exports.append(f"SLURMGEN_LAUNCHER={plan.launcher}")
-        exports.append(f"SLURMGEN_WORLD_SIZE={plan.world_size}")
-    return exports
 
 
 def _program(plan: JobPlan) -> list[str]:
@@ -226,6 +218,41 @@ def _launch_words(plan: JobPlan) -> list[str]:
         words.append('bash -c "$command"')
     words += [bash_word(word) for word in plan.words]
     return words
+
+
+# What srun reads as an option (srun(1), INPUT ENVIRONMENT VARIABLES), and the options of
+# sbatch by which a job of its own comes to have it.
+_STRAY = {
+    "SLURM_CONSTRAINT": (),
+    "SLURM_CPU_BIND": (),
+    "SLURM_CPUS_PER_GPU": (),
+    "SLURM_DISTRIBUTION": ("distribution",),
+    "SLURM_EXCLUSIVE": ("exclusive",),
+    "SLURM_GPU_BIND": ("gpu-bind",),
+    "SLURM_GPUS": (),
+    "SLURM_GPUS_PER_NODE": ("gpus-per-node",),
+    "SLURM_GPUS_PER_SOCKET": (),
+    "SLURM_GPUS_PER_TASK": (),
+    "SLURM_GRES": (),
+    "SLURM_HET_SIZE": (),
+    "SLURM_HINT": ("hint",),
+    "SLURM_MEM_PER_CPU": ("mem-per-cpu",),
+    "SLURM_MEM_PER_GPU": ("mem-per-gpu",),
+    "SLURM_MEM_PER_NODE": ("mem",),
+    "SLURM_NO_KILL": ("no-kill",),
+    "SLURM_NTASKS_PER_GPU": (),
+    "SLURM_NTASKS_PER_TRES": (),
+    "SLURM_STEP_GRES": (),
+    "SLURM_THREADS_PER_CORE": ("threads-per-core", "hint"),
+    "SLURM_TRES_BIND": ("tres-bind", "gpu-bind"),
+    "SLURM_TRES_PER_TASK": (),
+    "SLURM_WORKING_DIR": (),
+}
+
+
+def _stray_variables(plan: JobPlan) -> list[str]:
+    given = {directive.option for directive in plan.directives}
+    return [name for name, options in _STRAY.items() if given.isdisjoint(options)]
 
 
 def _uneven(plan: JobPlan) -> bool:

@@ -39,7 +39,7 @@ def run(
     text = render_job(planned)
     environment, dropped = sbatch.clean_environment(os.environ)
     if dropped:
-        report.note(f"slurmgen: left out of sbatch's environment: {', '.join(dropped)}")
+        report.note(f"slurmgen: kept from sbatch: {', '.join(dropped)}")
     if not test_only:
         _make_log_directories(planned.plan)
     answer = sbatch.submit(text, environment=environment, test_only=test_only)
@@ -69,24 +69,27 @@ def _make_log_directories(plan: JobPlan) -> None:
 
 def _wait(job_id: str, environment: dict[str, str]) -> int:
     start, shown = time.monotonic(), ""
-    last: list[sbatch.State] = []
+    # Slurm forgets the tasks of an array that ended early (MinJobAge) before the others end.
+    worst: int | None = None
     while True:
         states = sbatch.job_states(job_id, environment)
         if states is None:
             break
-        last = states
+        ended = [state for state in states if state.state in sbatch.ENDED]
+        if ended:
+            worst = max(worst or 0, sbatch.exit_status(ended))
         line = _progress(states)
         if line != shown:
             report.note(f"slurmgen: job {job_id}: {line}")
             shown = line
-        if all(state.state in sbatch.ENDED for state in states):
+        if len(ended) == len(states):
             break
         time.sleep(min(max(_FIRST_LOOK, (time.monotonic() - start) / 10), _LAST_LOOK))
-    if not last:
+    if worst is None:
         raise UnavailableError(
-            f"Slurm has no record of job {job_id} any more", fix=f"try sacct -j {job_id}"
+            f"Slurm has no record of how job {job_id} ended", fix=f"try sacct -j {job_id}"
         )
-    return sbatch.exit_status(last)
+    return worst
 
 
 def _progress(states: list[sbatch.State]) -> str:

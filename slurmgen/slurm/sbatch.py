@@ -28,14 +28,21 @@ class Submitted(NamedTuple):
     cluster: str | None
 
 
+# Where Slurm is and how to reach it; every other SLURM_* variable describes a job.
+_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
+_STRAY = ("SBATCH_", "SLURM_", "SRUN_", "SALLOC_")
+
+
 def clean_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """`environment` without what would change the job, and the names left out.
 
     An SBATCH_* variable beats the #SBATCH line of the same option (sbatch(1), INPUT
     ENVIRONMENT VARIABLES), so one that is left in a shell would silently change what was
-    rendered. SLURM_CONF and the others that only say where Slurm is are kept.
+    rendered. The SLURM_* variables of a job that one submits from (salloc, an
+    interactive session) are passed on, and srun in the new job reads them as options:
+    under an outer `--gpus-per-node=1` every rank saw one GPU (20.11, 24.11, 26.05).
     """
-    dropped = sorted(name for name in environment if name.startswith("SBATCH_"))
+    dropped = sorted(name for name in environment if name.startswith(_STRAY) and name not in _KEPT)
     return {k: v for k, v in environment.items() if k not in dropped}, dropped
 
 
@@ -134,15 +141,24 @@ def job_states(job_id: str, environment: Mapping[str, str]) -> list[State] | Non
         raise UnavailableError(
             f"scontrol failed:\n{indent(done.stderr)}", fix="try again: the job itself goes on"
         )
-    return [_parse_state(line) for line in done.stdout.splitlines() if line.strip()]
+    # Not splitlines(): a job's name may hold U+2028.
+    return [_parse_state(line) for line in done.stdout.split("\n") if line.strip()]
+
+
+# In this order on 20.11 to 26.05, behind the name and before everything else a user writes.
+_STATE = re.compile(
+    r" JobState=(\w+) Reason=(\S*) Dependency=\S* Requeue=\d+ Restarts=\d+ .*? ExitCode=(\d+:\d+) "
+)
 
 
 def _parse_state(line: str) -> State:
-    def value(name: str) -> str:
-        found = re.search(rf"(?:^| ){name}=(\S*)", line)
-        return found.group(1) if found else ""
-
-    return State(value("JobState"), value("Reason"), value("ExitCode") or "0:0")
+    found = _STATE.search(line)
+    if found is None:
+        raise UnavailableError(
+            "scontrol show job answered in a form that is not known",
+            fix="look with squeue; the job itself goes on",
+        )
+    return State(*found.groups())
 
 
 def exit_status(states: list[State]) -> int:
