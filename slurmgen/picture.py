@@ -63,18 +63,20 @@ def draw(plan: JobPlan) -> str:
 def _cells(plan: JobPlan, here: list[Seat]) -> list[tuple[str, str, str]]:
     """(class, bold line, small line) of each cell of one node."""
     if not plan.gpus_per_node:
-        return [("cpu", f"rank {s.rank}", f"{s.cpus} CPU{'s' if s.cpus > 1 else ''}") for s in here]
+        return [("cpu", f"rank {seat.rank}", _cpus(seat.cpus)) for seat in here]
     cells = []
     for gpu in range(plan.gpus_per_node):
-        ranks = [seat for seat in here if gpu in seat.gpus]
-        kind = f"GPU {gpu}" + (f" · {plan.gpu_type}" if plan.gpu_type else "")
-        if not ranks:
-            cells.append(("idle", "idle", kind))
+        seat = next((seat for seat in here if gpu in seat.gpus), None)
+        if seat is None:
+            cells.append(("idle", "idle", f"GPU {gpu}"))
             continue
-        cpus = ranks[0].cpus
-        name = "one process" if plan.launcher == "plain" else f"rank {ranks[0].rank}"
-        cells.append(("cell", name, f"{kind} · {cpus} CPU"))
+        name = "one process" if plan.launcher == "plain" else f"rank {seat.rank}"
+        cells.append(("cell", name, f"GPU {gpu} · {_cpus(seat.cpus)}"))
     return cells
+
+
+def _cpus(count: int) -> str:
+    return f"{count} CPU{'s' if count > 1 else ''}"
 
 
 def _node(node: int, cells: list[tuple[str, str, str]], y: int, width: int) -> tuple[str, int]:

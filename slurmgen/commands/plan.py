@@ -73,7 +73,9 @@ def cost_lines(plan: JobPlan) -> list[str]:
     gpus = plan.nodes * plan.gpus_per_node
     cpus = plan.layout.ntasks * plan.cpus_per_task
     nodes = f"{plan.nodes} node{'s' if plan.nodes > 1 else ''}"
-    lines = [f"takes  {nodes}, {gpus} GPUs, {cpus} CPUs" + _memory(plan)]
+    kind = f" ({plan.gpu_type})" if plan.gpu_type else ""
+    devices = f", {gpus} GPU{'s' if gpus > 1 else ''}{kind}" if gpus else ""
+    lines = [f"takes  {nodes}{devices}, {cpus} CPUs{_memory(plan)}"]
     if plan.time is None:
         return [*lines, "costs  unknown: no time limit is given, so the partition's counts"]
     hours = plan.time / 3600
