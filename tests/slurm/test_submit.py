@@ -1,0 +1,116 @@
+"""slurmgen submit against a real Slurm: what it prints, makes, drops, and ends with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from slurmgen.sandbox import Sandbox, Shape
+from tests.slurm.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.slurm
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    directory = tmp_path_factory.mktemp("sandbox")
+    with Sandbox.up(name="submit", shape=Shape(), directory=directory) as sandbox:
+        yield sandbox
+
+
+def submit(
+    sandbox: Sandbox, folder: Path, job: str, *arguments: str, **extra: str
+) -> subprocess.CompletedProcess[str]:
+    (folder / "job.yaml").write_text(job)
+    return subprocess.run(
+        [sys.executable, "-m", "slurmgen", "submit", "job.yaml", *arguments],
+        cwd=folder,
+        env={**sandbox.environment(), "PYTHONPATH": str(ROOT), **extra},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_the_id_alone_and_the_log_folder(sandbox: Sandbox, tmp_path: Path) -> None:
+    job = "time: 1m\noutput: logs/deep/%x-%j.out\ncommand: echo hello\n"
+    done = submit(sandbox, tmp_path, job, "--wait")
+    assert done.returncode == 0, done.stderr
+    job_id = done.stdout.strip()
+    assert done.stdout == f"{job_id}\n"
+    assert job_id.isdigit()
+    assert "COMPLETED" in done.stderr
+    assert (tmp_path / "logs" / "deep" / f"job-{job_id}.out").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize(("command", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
+def test_wait_ends_with_the_jobs_status(
+    sandbox: Sandbox, tmp_path: Path, command: str, status: int
+) -> None:
+    job = f"time: 1m\noutput: log\nlauncher: plain\ncommand: {command}\n"
+    done = submit(sandbox, tmp_path, job, "--wait")
+    assert done.returncode == status, done.stderr
+    assert "FAILED" in done.stderr
+
+
+def test_wait_takes_the_worst_of_an_array(sandbox: Sandbox, tmp_path: Path) -> None:
+    job = "time: 1m\narray: 0-2\noutput: log-%a\ncommand: exit $SLURM_ARRAY_TASK_ID\n"
+    done = submit(sandbox, tmp_path, job, "--wait")
+    assert done.returncode == 2, done.stderr
+
+
+def test_stray_sbatch_variables_do_not_change_the_job(sandbox: Sandbox, tmp_path: Path) -> None:
+    job = "time: 7m\noutput: log\nsbatch: {hold: true}\ncommand: 'true'\n"
+    done = submit(sandbox, tmp_path, job, SBATCH_TIMELIMIT="1:00:00", SBATCH_JOB_NAME="stray")
+    assert done.returncode == 0, done.stderr
+    assert "SBATCH_JOB_NAME, SBATCH_TIMELIMIT" in done.stderr
+    shown = sandbox.run(["scontrol", "-o", "show", "job", done.stdout.strip()]).stdout
+    sandbox.run(["scancel", done.stdout.strip()])
+    assert "JobName=job " in shown
+    assert "TimeLimit=00:07:00" in shown
+
+
+def test_what_slurm_refuses_is_said_in_its_own_words(sandbox: Sandbox, tmp_path: Path) -> None:
+    job = "partition: nosuch\ncommand: 'true'\n"
+    done = submit(sandbox, tmp_path, job)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert "invalid partition specified: nosuch" in done.stderr
+
+
+def test_test_only_submits_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    before = sandbox.run(["squeue", "-h"]).stdout
+    job = "nodes: 2\ngpus_per_node: 4\noutput: logs/log\ncommand: 'true'\n"
+    done = submit(sandbox, tmp_path, job, "--test-only")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "to start at" in done.stderr
+    assert sandbox.run(["squeue", "-h"]).stdout == before
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_log_folder_that_cannot_be_made(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file")
+    done = submit(sandbox, tmp_path, "output: logs/%j.out\ncommand: 'true'\n")
+    assert done.returncode == 3
+    assert "nothing was submitted" in done.stderr
+
+
+def test_a_controller_that_is_down(tmp_path: Path) -> None:
+    with Sandbox.up(
+        name="dead", shape=Shape(nodes=1, gpus_per_node=0), directory=tmp_path / "root"
+    ) as sandbox:
+        conf = tmp_path / "slurm.conf"
+        text = sandbox.slurm_conf.read_text()
+        port = next(p for p in text.splitlines() if p.startswith("SlurmctldPort="))
+        conf.write_text(text.replace(port, "SlurmctldPort=1") + "\nMessageTimeout=1\n")
+        done = submit(sandbox, tmp_path, "command: 'true'\n", SLURM_CONF=str(conf))
+    assert done.returncode == 3, done.stderr
+    assert "Traceback" not in done.stderr
