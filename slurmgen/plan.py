@@ -231,7 +231,7 @@ def _directives(
         found.append(Directive("requeue" if spec.requeue else "no-requeue", None, ("requeue",)))
     for option, value in profile.sbatch.items():
         if option not in spec.sbatch:
-            found.append(Directive(option, value or None, ("sbatch", option)))
+            found.append(Directive(option, value, ("sbatch", option)))
     for option, given in spec.sbatch.items():
         found.append(Directive(option, given, ("sbatch", option)))
     return found

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import Environment, Memory, Paths, Time, Word, Words
+from slurmgen.spec.fields import Environment, Memory, OtherOptions, Paths, Time, Word, Words
 
 
 class NodeType(SpecModel):
@@ -111,9 +111,7 @@ class Profile(SpecModel):
     defaults: dict[str, Word] = Field(
         default_factory=dict, description="job-file keys used where the job gives none"
     )
-    sbatch: dict[str, Word] = Field(
-        default_factory=dict, description="directives added to every job"
-    )
+    sbatch: OtherOptions = Field(default_factory=dict, description="directives added to every job")
     srun: Words = Field((), description="options added to every srun line")
     env: Environment = Field(default_factory=dict)
     module_use: Paths = ()

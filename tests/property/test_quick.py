@@ -19,7 +19,12 @@ from slurmgen.spec.job import JobSpec
 from slurmgen.spec.quick import quick_job
 
 ROOT = Path(__file__).resolve().parents[2]
-JOBS = sorted(ROOT.glob("configs/jobs/*.yaml")) + sorted(ROOT.glob("tests/golden/*/*.yaml"))
+NO_YAML = ("syntax", "duplicate")
+JOBS = [
+    path
+    for path in sorted([*ROOT.glob("configs/jobs/*.yaml"), *ROOT.glob("tests/golden/*/*.yaml")])
+    if path.stem not in NO_YAML
+]
 
 
 def plain(value: object) -> Any:
@@ -38,10 +43,7 @@ def by_pydantic(data: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("path", JOBS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_files(path: Path) -> None:
-    try:
-        data = parse_yaml(path.read_text(), path.name).data
-    except Exception:
-        pytest.skip("needs a file that is YAML at all")
+    data = parse_yaml(path.read_text(), path.name).data
     quick = quick_job(data)
     assert (None if quick is None else plain(quick)) == by_pydantic(data)
 

@@ -19,7 +19,7 @@ from slurmgen.sandbox import Sandbox, Shape
 from slurmgen.spec.job import JobSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = Path(__file__).with_name("probe.py")
@@ -46,9 +46,16 @@ class Cluster:
         self.count = 0
 
     def start(
-        self, job: dict[str, Any], *, script: str | None = None
+        self,
+        job: dict[str, Any],
+        *,
+        script: str | None = None,
+        inside: Sequence[str] = (),
     ) -> tuple[JobPlan, str, Path, subprocess.Popen[str]]:
-        """Submit with `sbatch --wait`; the probe writes into the job's own folder."""
+        """Submit with `sbatch --wait`; the probe writes into the job's own folder.
+
+        inside: a command that runs sbatch, such as salloc.
+        """
         self.count += 1
         folder = self.folder / f"job{self.count}"
         folder.mkdir()
@@ -64,7 +71,7 @@ class Cluster:
         environment["PYTHONPATH"] = str(ROOT)
         environment["PYTHONWARNINGS"] = "ignore"
         process = subprocess.Popen(
-            ["sbatch", "--wait", str(path)],
+            [*inside, "sbatch", "--wait", str(path)],
             env=environment,
             cwd=ROOT,
             stdout=subprocess.PIPE,
@@ -75,15 +82,21 @@ class Cluster:
 
     def finish(self, started: tuple[JobPlan, str, Path, subprocess.Popen[str]]) -> Ran:
         plan, text, folder, process = started
-        answer, _ = process.communicate(timeout=240)
+        try:
+            answer, _ = process.communicate(timeout=240)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
         assert "Submitted batch job" in answer, answer
         log = folder / "log"
         seen = [json.loads(path.read_bytes()) for path in sorted(folder.glob("seen-*"))]
         shown = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         return Ran(plan, text, process.returncode, shown, seen)
 
-    def run(self, job: dict[str, Any], *, script: str | None = None) -> Ran:
-        return self.finish(self.start(job, script=script))
+    def run(
+        self, job: dict[str, Any], *, script: str | None = None, inside: Sequence[str] = ()
+    ) -> Ran:
+        return self.finish(self.start(job, script=script, inside=inside))
 
 
 @pytest.fixture(scope="module")

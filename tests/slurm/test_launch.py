@@ -204,3 +204,38 @@ def test_a_failing_set_up_line_ends_the_job_before_the_program(cluster: Cluster)
     )
     assert ran.status == 1
     assert ran.log.split() == ["before"]
+
+
+# What a person may have typed before submitting from inside the allocation.
+OUTER = [
+    "--gpus-per-node=1",
+    "--gpus-per-task=1 -n2",
+    "-n4 -m cyclic",
+    "--mem=1G",
+    "--hint=nomultithread",
+]
+
+
+@pytest.mark.parametrize("outer", OUTER)
+def test_a_job_submitted_from_inside_another_is_not_changed_by_it(
+    cluster: Cluster, outer: str
+) -> None:
+    """By sbatch itself: the script has to stand alone."""
+    job = {
+        "nodes": 2,
+        "gpus_per_node": "a100:2",
+        "mem_per_cpu": "100M",
+        "command": ["python", str(PROBE)],
+    }
+    ran = cluster.run(job, inside=["salloc", "--quiet", "-N1", *outer.split()])
+    assert ran.status == 0, ran.log
+    told = [seen["env"] for seen in ran.seen]
+    placed = {(int(e["RANK"]), e["SLURMD_NODENAME"], int(e["LOCAL_RANK"])) for e in told}
+    assert placed == expected_seats(ran.plan)
+    assert {len(env["CUDA_VISIBLE_DEVICES"].split(",")) for env in told} == {2}
+
+
+def test_bash_is_found_where_the_job_gets_no_environment(cluster: Cluster) -> None:
+    ran = cluster.run({"nodes": 2, "export": "NIL", "command": "echo met $RANK"})
+    assert ran.status == 0, ran.log
+    assert sorted(ran.log.split()) == ["0", "1", "met", "met"]

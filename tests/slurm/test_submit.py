@@ -68,9 +68,11 @@ def test_wait_takes_the_worst_of_an_array(sandbox: Sandbox, tmp_path: Path) -> N
 
 def test_stray_sbatch_variables_do_not_change_the_job(sandbox: Sandbox, tmp_path: Path) -> None:
     job = "time: 7m\noutput: log\nsbatch: {hold: true}\ncommand: 'true'\n"
-    done = submit(sandbox, tmp_path, job, SBATCH_TIMELIMIT="1:00:00", SBATCH_JOB_NAME="stray")
+    done = submit(
+        sandbox, tmp_path, job, SBATCH_TIMELIMIT="1:00:00", SBATCH_JOB_NAME="stray", SLURM_GPUS="1"
+    )
     assert done.returncode == 0, done.stderr
-    assert "SBATCH_JOB_NAME, SBATCH_TIMELIMIT" in done.stderr
+    assert "SBATCH_JOB_NAME, SBATCH_TIMELIMIT, SLURM_GPUS" in done.stderr
     shown = sandbox.run(["scontrol", "-o", "show", "job", done.stdout.strip()]).stdout
     sandbox.run(["scancel", done.stdout.strip()])
     assert "JobName=job " in shown
@@ -114,3 +116,21 @@ def test_a_controller_that_is_down(tmp_path: Path) -> None:
         done = submit(sandbox, tmp_path, "command: 'true'\n", SLURM_CONF=str(conf))
     assert done.returncode == 3, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_wait_is_not_fooled_by_a_name(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = r'"x JobState=COMPLETED Reason=None Dependency=(null) ExitCode=0:0 \L"'
+    job = f"job_name: {name}\ntime: 1m\noutput: log\ncommand: sleep 1; exit 3\n"
+    done = submit(sandbox, tmp_path, job, "--wait")
+    assert done.returncode == 3, done.stderr
+
+
+def test_wait_remembers_a_task_that_slurm_has_forgotten(tmp_path: Path) -> None:
+    shape = Shape(nodes=1, gpus_per_node=0, extra_conf=("MinJobAge=2",))
+    job = (
+        "time: 1m\narray: 0-1\noutput: log-%a\n"
+        'command: if [ "$SLURM_ARRAY_TASK_ID" = 0 ]; then exit 5; fi; sleep 12\n'
+    )
+    with Sandbox.up(name="forgets", shape=shape, directory=tmp_path / "root") as sandbox:
+        done = submit(sandbox, tmp_path, job, "--wait")
+    assert done.returncode == 5, done.stderr

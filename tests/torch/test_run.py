@@ -1,0 +1,79 @@
+"""slurmgen run: a job on this machine, without Slurm."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = ROOT / "configs" / "jobs"
+
+
+def run(job: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        [sys.executable, "-m", "slurmgen", "run", str(job), *arguments],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def test_the_quickstart_trains(tmp_path: Path) -> None:
+    done = run(JOBS / "quickstart.yaml", tmp_path, "--nproc", "2")
+    assert done.returncode == 0, done.stderr
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)]
+    assert len(losses) == 3
+    assert losses == sorted(losses, reverse=True)
+    assert (tmp_path / "checkpoints" / "digits.pt").is_file()
+    assert "2 ranks on this machine of the job's 8" in done.stderr
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_a_plain_script_and_its_words(
+    tmp_path: Path, launcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        f"nodes: 2\nntasks_per_node: 1\nlauncher: {launcher}\n"
+        'env: {GREETING: "it\'s ${WHO} $$"}\n'
+        "command: [bash, -c, 'echo \"$RANK/$WORLD_SIZE $GREETING $1\"', x, '$$ ${local_rank}']\n"
+    )
+    monkeypatch.setenv("WHO", "me")
+    done = run(job, tmp_path, "--nproc", "2")
+    assert done.returncode == 0, done.stderr
+    expected = [f"{rank}/2 it's me $$ $$ ${{local_rank}}" for rank in range(2)]
+    assert sorted(done.stdout.splitlines()) == expected
+
+
+def test_a_program_that_starts_its_own_ranks(tmp_path: Path) -> None:
+    done = run(JOBS / "spawn.yaml", tmp_path, "--nproc", "2")
+    assert done.returncode == 0, done.stderr
+    assert "checkpoint " in done.stdout
+
+
+def test_the_programs_status_is_returned(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("launcher: plain\ncommand: exit 7\nsetup: {venv: .venv}\n")
+    done = run(job, tmp_path)
+    assert done.returncode == 7
+    assert "left out on this machine: setup.venv" in done.stderr
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("launcher: plain\ncommand: [no-such-program]\n")
+    done = run(job, tmp_path)
+    assert done.returncode == 3
+    assert "no-such-program is not on PATH" in done.stderr
