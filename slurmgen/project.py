@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slurmgen.resources import templates_dir
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -18,6 +20,6 @@ def project_root(job_file: Path) -> Path:
 
 
 def project_templates(root: Path) -> Path | None:
-    """The project's own templates, or None."""
+    """The project's own templates, or None; slurmgen's checkout has only the built-in ones."""
     folder = root / "templates"
-    return folder if folder.is_dir() else None
+    return folder if folder.is_dir() and folder != templates_dir() else None

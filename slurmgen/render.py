@@ -57,7 +57,7 @@ def render(plan: JobPlan, *, templates: Path | None = None) -> str:
 
 @cache
 def _environment(templates: str | None) -> jinja2.Environment:
-    builtin = _Loader(str(templates_dir()))
+    builtin = jinja2.FileSystemLoader(str(templates_dir()))
     options: dict[str, Any] = {
         "undefined": jinja2.StrictUndefined,
         "trim_blocks": True,
@@ -76,10 +76,6 @@ def _environment(templates: str | None) -> jinja2.Environment:
     own = jinja2.FileSystemLoader(templates)
     loader = jinja2.ChoiceLoader([prefixed, own, builtin])
     return ImmutableSandboxedEnvironment(loader=loader, **options)
-
-
-class _Loader(jinja2.FileSystemLoader):
-    """The built-in templates."""
 
 
 def directive_line(directive: Directive) -> str:

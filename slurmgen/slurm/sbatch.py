@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
 
@@ -60,26 +59,7 @@ def submit(
     with tempfile.TemporaryFile() as file:
         file.write(script.encode())
         file.seek(0)
-        try:
-            done = subprocess.run(
-                command,
-                stdin=file,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                env=dict(environment),
-                timeout=_TIMEOUT,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise UnavailableError("sbatch is not on PATH", fix=_INSTALL) from None
-        except OSError as error:
-            raise UnavailableError(f"cannot run sbatch: {error.strerror}", fix=_INSTALL) from error
-        except subprocess.TimeoutExpired:
-            raise UnavailableError(
-                f"sbatch gave no answer for {_TIMEOUT} s",
-                fix="look with squeue whether the job was taken before you submit it again",
-            ) from None
+        done = _run(command, environment, file)
     if done.returncode != 0:
         raise UnavailableError(
             f"sbatch refused the job (exit {done.returncode}):\n{indent(done.stderr)}",
@@ -94,6 +74,35 @@ def submit(
             fix="look with squeue whether the job was taken",
         )
     return Submitted(job_id, cluster or None)
+
+
+def _run(
+    command: list[str], environment: Mapping[str, str], stdin: IO[bytes] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One of Slurm's programs and what it said; raises UnavailableError where it can't answer."""
+    try:
+        return subprocess.run(
+            command,
+            stdin=stdin or subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=dict(environment),
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise UnavailableError(f"{command[0]} is not on PATH", fix=_INSTALL) from None
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot run {command[0]}: {error.strerror}", fix=_INSTALL
+        ) from error
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(
+            f"{command[0]} gave no answer for {_TIMEOUT} s",
+            fix="look with squeue whether the job was taken before you submit it again",
+        ) from None
 
 
 def indent(text: str) -> str:
@@ -122,19 +131,7 @@ def job_states(job_id: str, environment: Mapping[str, str]) -> list[State] | Non
     From `scontrol show job`, which every version and every site has; accounting need not
     be there. Raises UnavailableError where the controller does not answer.
     """
-    command = ["scontrol", "-o", "show", "job", job_id]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=dict(environment),
-            timeout=_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnavailableError("scontrol gave no answer", fix="is slurmctld up?") from error
+    done = _run(["scontrol", "-o", "show", "job", job_id], environment)
     if done.returncode != 0:
         if "Invalid job id" in done.stderr:
             return None
@@ -174,8 +171,3 @@ def exit_status(states: list[State]) -> int:
             status = 1
         worst = max(worst, status)
     return worst
-
-
-def environment_of_this_process() -> dict[str, str]:
-    """A copy of this process's environment."""
-    return dict(os.environ)
