@@ -180,7 +180,7 @@ _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 def _words(spec: JobSpec) -> tuple[str, ...]:
     if spec.ddp is not None:
-        return ("python", "-m", "slurmgen.ddp", spec.ddp, *spec.args)
+        return ("python3", "-m", "slurmgen.ddp", spec.ddp, *spec.args)
     return () if isinstance(spec.command, str) else tuple(spec.command or ())
 
 

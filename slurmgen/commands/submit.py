@@ -39,7 +39,7 @@ def run(
     text = render_job(planned)
     environment, dropped = sbatch.clean_environment(os.environ)
     if dropped:
-        report.note(f"slurmgen: kept from sbatch: {', '.join(dropped)}")
+        report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
     if not test_only:
         _make_log_directories(planned.plan)
     answer = sbatch.submit(text, environment=environment, test_only=test_only)
@@ -48,6 +48,15 @@ def run(
         return EXIT_OK
     report.out(f"{answer.job_id}\n")
     return _wait(answer.job_id, environment) if wait else EXIT_OK
+
+
+def _shortened(names: list[str]) -> str:
+    """The names, or how many of them only say that one is inside a job."""
+    of_a_job = [name for name in names if name.startswith("SLURM_")]
+    if len(of_a_job) <= 3:
+        return ", ".join(names)
+    others = [name for name in names if name not in of_a_job]
+    return ", ".join([*others, f"{len(of_a_job)} SLURM_* variables of the job around"])
 
 
 def _make_log_directories(plan: JobPlan) -> None:

@@ -28,7 +28,7 @@ def program(world: Layout, nodes: int, rdzv: str) -> tuple[str, ...]:
     nodes know themselves by another name (pytorch/pytorch#79073).
     """
     words = [
-        "python -m torch.distributed.run",
+        "python3 -m torch.distributed.run",
         f"--nnodes={nodes}",
         f"--nproc-per-node={world.nproc_per_task}",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,3 +107,44 @@ def test_names_comments_and_paths_do_not_become_directives(cluster: Cluster) -> 
     assert ran.status == 0, ran.log
     assert values(ran, "SLURM_JOB_NAME") == {name}
     assert values(ran, "SLURM_JOB_NUM_NODES") == {"1"}
+
+
+APPTAINER = """\
+#!/bin/bash
+# Stands in for apptainer: notes its own arguments, and runs the program as it is.
+printf '%s\\n' "$@" > "$PROBE_FOLDER/apptainer-$SLURM_PROCID"
+while [ "$1" != "$IMAGE" ]; do shift; done
+shift
+exec "$@"
+"""
+
+
+def test_words_arrive_through_a_container(cluster: Cluster, tmp_path: Path) -> None:
+    stand_in = tmp_path / "apptainer"
+    stand_in.write_text(APPTAINER)
+    stand_in.chmod(0o755)
+    image = "/images/it's $HOME.sif"
+    path = cluster.sandbox.environment()["PATH"]
+    ran = cluster.run(
+        {
+            "nodes": 2,
+            "gpus_per_node": 2,
+            "setup": {
+                "container": {
+                    "image": image,
+                    "runtime": "apptainer",
+                    "mounts": ["/data:/data:ro", "${PROBE_FOLDER}"],
+                    "workdir": "/a b",
+                }
+            },
+            "env": {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:{path}", "IMAGE": image},
+            "command": ["python", str(PROBE), *HOSTILE],
+        }
+    )
+    assert ran.status == 0, ran.log
+    assert arguments(ran) == [HOSTILE] * 4
+    assert sorted(seen["env"]["RANK"] for seen in ran.seen) == ["0", "1", "2", "3"]
+    folder = ran.seen[0]["env"]["PROBE_FOLDER"]
+    noted = Path(folder, "apptainer-0").read_text().split("\n")
+    mounts = ["--bind", "/data:/data:ro", "--bind", folder]
+    assert noted[:9] == ["exec", "--nv", *mounts, "--pwd", "/a b", image]
