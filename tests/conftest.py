@@ -12,12 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SLURM_PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "munged")
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+# How long an example takes says more of the machine than of the code. CI tries the same
+# examples each time, so that a change is judged by what it changed.
+settings.register_profile(
+    "slurmgen",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("slurmgen")
 
 # Filled on the process that prints: with pytest-xdist, the one that runs no test itself.
 _left_out: Counter[str] = Counter()
