@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,6 +31,9 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the job file."),
 ]
 SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
+SandboxFolder = Annotated[
+    Path | None, typer.Option("--dir", metavar="FOLDER", help="Where sandboxes live.")
+]
 
 
 def _version(wanted: bool) -> None:
@@ -129,6 +133,7 @@ def sandbox_up(
     partition: Annotated[
         list[str] | None, typer.Option(help="Partitions; the first is the default.")
     ] = None,
+    directory: SandboxFolder = None,
 ) -> None:
     """Start a sandbox; prints the line that makes a shell use it."""
     from slurmgen.commands import sandbox as verb
@@ -142,32 +147,35 @@ def sandbox_up(
             cpus_per_node=cpus,
             memory_mb=memory,
             partitions=tuple(partition or ("gpu",)),
+            directory=directory,
         )
     )
 
 
 @sandbox_app.command("down")
-def sandbox_down(name: SandboxName = "default") -> None:
+def sandbox_down(name: SandboxName = "default", directory: SandboxFolder = None) -> None:
     """Stop a sandbox, its jobs included, and delete its folder."""
     from slurmgen.commands import sandbox as verb
 
-    raise typer.Exit(verb.down(name=name))
+    raise typer.Exit(verb.down(name=name, directory=directory))
 
 
 @sandbox_app.command("status")
-def sandbox_status() -> None:
+def sandbox_status(directory: SandboxFolder = None) -> None:
     """List the sandboxes of this user."""
     from slurmgen.commands import sandbox as verb
 
-    raise typer.Exit(verb.status())
+    raise typer.Exit(verb.status(directory=directory))
 
 
-@sandbox_app.command("exec", context_settings={"ignore_unknown_options": True})
+# Whatever stands behind the command's name is its own.
+@sandbox_app.command("exec", context_settings={"allow_interspersed_args": False})
 def sandbox_exec(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...")],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...")],
     name: SandboxName = "default",
+    directory: SandboxFolder = None,
 ) -> None:
-    """Run a command against a sandbox: slurmgen sandbox exec -- squeue."""
+    """Run a command against a sandbox: slurmgen sandbox exec squeue --me."""
     from slurmgen.commands import sandbox as verb
 
-    raise typer.Exit(verb.execute(command, name=name))
+    raise typer.Exit(verb.execute(command, name=name, directory=directory))

@@ -1,7 +1,8 @@
 """What can go wrong, and the exit status each kind ends with.
 
-Raise the most specific class. `cli.py` holds the only handler: it prints the
-message (or the diagnostics) on stderr and exits with `exit_status`.
+Raise the most specific class. `main.py` holds the only handler: it prints the
+message (or the diagnostics) on stderr and exits with `exit_status`. Ctrl-C ends with
+EXIT_INTERRUPTED (130, as a shell counts SIGINT).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ EXIT_FINDINGS = 1
 EXIT_USAGE = 2
 EXIT_UNAVAILABLE = 3
 EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
 
 
 class SlurmgenError(Exception):
@@ -67,3 +69,5 @@ class Refusal(ValueError):
         self.what = what
         self.why = why
         self.fix = fix
+        # Where in the value it is, for a reader of a whole list that knows no more.
+        self.inner: tuple[int, ...] = ()

@@ -7,13 +7,20 @@ command line, a wrong option too, goes to Typer.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 from typing import NoReturn
 
 from slurmgen import report
-from slurmgen.errors import EXIT_BUG, EXIT_FINDINGS, EXIT_OK, SlurmgenError
+from slurmgen.errors import (
+    EXIT_BUG,
+    EXIT_FINDINGS,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    SlurmgenError,
+)
 
 _RENDER_OPTIONS = {
     "--cluster": "cluster",
@@ -37,9 +44,11 @@ def main() -> NoReturn:
         report.error(error)
         status = error.exit_status
     except BrokenPipeError:
-        # What reads our output has stopped; Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # What reads our output has stopped.
+        report.discard_stdout()
         status = EXIT_FINDINGS
+    except KeyboardInterrupt:
+        status = EXIT_INTERRUPTED
     except Exception:
         import traceback
 
@@ -64,7 +73,13 @@ def _dispatch(arguments: list[str]) -> int:
         )
     from slurmgen.cli import app
 
-    app(prog_name="slurmgen")
+    try:
+        app(prog_name="slurmgen")
+    except OSError as error:
+        # Help is Typer's to print.
+        if error.errno != errno.ENOSPC:
+            raise
+        raise report.stdout_refused(error) from error
     return EXIT_OK
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.errors import InvalidInput, SlurmgenError
+from slurmgen.errors import InvalidInput, SlurmgenError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,14 +18,39 @@ if TYPE_CHECKING:
 
 def out(text: str) -> None:
     """The result, on stdout, as UTF-8 whatever the locale says."""
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.buffer.flush()
+    # None: the shell closed it (`>&-`).
+    if sys.stdout is None:
+        raise UnavailableError("cannot write to stdout: it is closed", fix=_STDOUT_FIX)
+    try:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise stdout_refused(error) from error
+
+
+_STDOUT_FIX = "check where the output goes, or write to a file with -o"
+
+
+def stdout_refused(error: OSError) -> UnavailableError:
+    """What to raise where stdout takes nothing more; it is given nothing more."""
+    discard_stdout()
+    return UnavailableError(f"cannot write to stdout: {error.strerror}", fix=_STDOUT_FIX)
+
+
+def discard_stdout() -> None:
+    """Drop what stdout did not take: Python would complain of it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:
-    """A line for the person, on stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    """A line (or several) for the person, on stderr; no control character gets there."""
+    if sys.stderr is None:
+        return
+    with suppress(OSError):
+        sys.stderr.write("\n".join(map(_visible, text.split("\n"))) + "\n")
+        sys.stderr.flush()
 
 
 def error(problem: SlurmgenError) -> None:
@@ -79,4 +105,6 @@ def _format(diagnostic: Diagnostic, text: str | None) -> list[str]:
 
 def _visible(text: str) -> str:
     """No control character of a file reaches the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else "?" for c in text)

@@ -29,6 +29,8 @@ _COLLECTION_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 # An alias may stand for a whole tree; this many nodes is more than any job file has
 # and few enough that a file made of nested aliases cannot fill the memory.
 _MAX_NODES = 20_000
+# The deepest value of a job file is four levels down (`sbatch`, an option, its `value`).
+_MAX_DEPTH = 32
 
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -78,7 +80,7 @@ class Source(NamedTuple):
 def at_key(key: str | KeyPath, refusal: Refusal, source: Source) -> Diagnostic:
     """The Diagnostic of a Refusal about a key of a file."""
     path: KeyPath = (key,) if isinstance(key, str) else key
-    if path not in source.spans:
+    if path not in source.spans and path not in source.elsewhere:
         # Options are known by their name with dashes, and may be written with underscores.
         other = tuple(str(part).replace("-", "_") for part in path)
         path = other if other in source.spans else path
@@ -95,16 +97,23 @@ def read_text(path: Path) -> str:
         raise UnavailableError(
             f"cannot read {path}: {error.strerror}", fix="check the path and its permissions"
         ) from error
+    return decode(raw, str(path))
+
+
+def decode(raw: bytes, path: str) -> str:
+    """The bytes of a file as text; raises InvalidInput where they are not UTF-8."""
+    # Not "utf-8-sig", whose errors count from behind the mark.
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode()
     except UnicodeDecodeError as error:
-        before = raw[: error.start].decode("utf-8-sig")
+        before = raw[: error.start].decode()
         line = before.count("\n") + 1
         column = len(before) - (before.rfind("\n") + 1) + 1
         raise InvalidInput(
             [
                 Diagnostic(
-                    Location(str(path), line, column),
+                    Location(path, line, column),
                     "not-utf-8",
                     "SG001",
                     ERROR,
@@ -121,6 +130,7 @@ def parse_yaml(text: str, path: str) -> Source:
 
     Raises InvalidInput with every duplicate key, or with the one syntax error.
     """
+    _check_encodable(text, path)
     try:
         loader = _TextLoader(text)
         try:
@@ -130,9 +140,7 @@ def parse_yaml(text: str, path: str) -> Source:
     except yaml.YAMLError as error:
         raise InvalidInput([_syntax_error(error, text, path)]) from error
     except RecursionError:
-        raise InvalidInput(
-            [_problem(path, 1, 1, "the file is nested too deeply", "", "flatten it")]
-        ) from None
+        raise InvalidInput([_problem(path, 1, 1, *_TOO_DEEP)]) from None
     if node is None:
         return Source(path, text, {}, {})
     converter = _Converter(path)
@@ -154,12 +162,34 @@ def parse_yaml(text: str, path: str) -> Source:
     return Source(path, text, data, converter.spans)
 
 
+def _check_encodable(text: str, path: str) -> None:
+    """Raises InvalidInput for bytes of an argument that were no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line, column = _line_and_column(text[: error.start])
+        message = "a byte here is not UTF-8 text"
+        raise InvalidInput(
+            [_problem(path, line, column, message, "YAML is UTF-8", "write it as UTF-8")]
+        ) from None
+
+
+# Message, why and fix.
+_TOO_DEEP = (
+    f"values are nested more than {_MAX_DEPTH} deep",
+    "no value of a job file is so deep",
+    "check the brackets and the indentation",
+)
+
+
 class _Converter:
     def __init__(self, path: str) -> None:
         self.path = path
         self.spans: dict[KeyPath, Span] = {}
         self.problems: list[Diagnostic] = []
         self.count = 0
+        # The collections around the value that is being converted.
+        self.around: list[Any] = []
 
     def convert(self, node: Any, key: KeyPath) -> Any:
         self.count += 1
@@ -169,6 +199,23 @@ class _Converter:
             return None
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
+        if any(node is outer for outer in self.around):
+            self._report(
+                node,
+                "the value holds an alias of itself",
+                "it would never end",
+                "write the value out in place of the alias",
+            )
+            return None
+        if len(self.around) >= _MAX_DEPTH:
+            self._report(node, *_TOO_DEEP)
+            return None
+        self.around.append(node)
+        data = self._collection(node, key)
+        self.around.pop()
+        return data
+
+    def _collection(self, node: Any, key: KeyPath) -> Any:
         if node.tag not in _COLLECTION_TAGS:
             self._unknown_tag(node)
         if isinstance(node, yaml.SequenceNode):
@@ -235,24 +282,36 @@ def _problem(
     return Diagnostic(location, "yaml-syntax", "SG001", ERROR, message, why, fix, length)
 
 
+def _line_and_column(before: str) -> tuple[int, int]:
+    """The place of the character behind `before`."""
+    lines = (before + "x").splitlines()
+    return len(lines), len(lines[-1])
+
+
+def _reader_error(error: Any, text: str, path: str) -> Diagnostic:
+    """A character that YAML does not allow: libyaml counts bytes to it, PyYAML characters."""
+    before = text[: error.position]
+    if error.encoding != "unicode":
+        before = text.encode()[: error.position].decode(errors="ignore")
+    character = error.character
+    code = character if isinstance(character, int) else ord(character)
+    return _problem(
+        path,
+        *_line_and_column(before),
+        f"character U+{code:04X} is not allowed in YAML",
+        "it cannot be seen in an editor",
+        'remove it, or write it as an escape in double quotes ("\\x07")',
+    )
+
+
 def _syntax_error(error: yaml.YAMLError, text: str, path: str) -> Diagnostic:
+    if isinstance(error, yaml.reader.ReaderError):
+        return _reader_error(error, text, path)
     mark = getattr(error, "problem_mark", None)
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
-    position = getattr(error, "position", None)
-    if mark is None and position is not None:
-        character = getattr(error, "character", 0)
-        code = character if isinstance(character, int) else ord(character)
-        before = text[:position]
-        line, column = before.count("\n") + 1, position - before.rfind("\n")
-        return _problem(
-            path,
-            line,
-            column,
-            f"character U+{code:04X} is not allowed in YAML",
-            "it cannot be seen in an editor",
-            'remove it, or write it as an escape in double quotes ("\\x07")',
-        )
     problem = getattr(error, "problem", None) or str(error)
+    if "nesting depth" in problem:
+        return _problem(path, line, column, *_TOO_DEEP)
     context = getattr(error, "context", None) or ""
     fix = "check the indentation, and the quotes, brackets and colons just before this place"
     if "document" in problem or "document" in context:

@@ -10,16 +10,17 @@ from slurmgen import report
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
 from slurmgen.diagnostics import of_refusal
-from slurmgen.errors import InvalidInput, Refusal
+from slurmgen.errors import InvalidInput, Refusal, UnavailableError, UsageError
 from slurmgen.plan import JobPlan, PlanError, resolve
 from slurmgen.project import project_root, project_templates
-from slurmgen.source import Source, at_key, read_text
+from slurmgen.source import Source, at_key, decode, read_text
 from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slurmgen.cluster.profile import Profile
+    from slurmgen.diagnostics import Diagnostic
     from slurmgen.spec.job import JobSpec
 
 
@@ -40,7 +41,7 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     """
     path = Path(job)
     if job == "-":
-        text, name, root = sys.stdin.read(), "<stdin>", project_root(Path.cwd() / "job.yaml")
+        text, name, root = _read_stdin(), _STDIN, project_root(_here() / "job.yaml")
     else:
         text, name, root = read_text(path), job, project_root(path)
     profile = load_profile(cluster or generic.NAME, root)
@@ -51,7 +52,47 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     except PlanError as error:
         found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
+    if loaded.spec.job_name is None:
+        _check_default_name(plan.job_name, job)
     return Planned(loaded.spec, profile, plan, loaded.source, root)
+
+
+_STDIN = "<stdin>"
+
+
+def _read_stdin() -> str:
+    # None: the shell closed it (`<&-`).
+    if sys.stdin is None:
+        raise UsageError("standard input is closed", fix="name a job file in place of -")
+    try:
+        raw = sys.stdin.buffer.read()
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot read standard input: {error.strerror}", fix="name a job file in place of -"
+        ) from error
+    return decode(raw, _STDIN)
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot find the working folder: {error.strerror}", fix="cd to one that exists"
+        ) from error
+
+
+def _check_default_name(name: str, job: str) -> None:
+    """Raises UsageError for a file whose name can't be the job's."""
+    from slurmgen.spec.readers import name as read_name
+
+    try:
+        read_name(name)
+    except Refusal as refusal:
+        raise UsageError(
+            f"the file's name, {job!r}, can't be the job's: {refusal.what}",
+            fix="add job_name: to it, or rename the file",
+        ) from None
 
 
 def _note_doubts(profile: Profile) -> None:
@@ -71,7 +112,7 @@ def render_job(planned: Planned) -> str:
     Raises InvalidInput, also where a template changed what the plan decided.
     """
     from slurmgen.render import render
-    from slurmgen.script import check_directives
+    from slurmgen.script import check_script
 
     templates = project_templates(planned.root)
     try:
@@ -79,6 +120,17 @@ def render_job(planned: Planned) -> str:
     except Refusal as refusal:
         place, length = planned.source.locate(())
         raise InvalidInput([of_refusal(refusal, place, length)]) from None
+    except InvalidInput as error:
+        raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
     if templates is not None:
-        check_directives(text, planned.plan)
+        check_script(text, planned.plan)
     return text
+
+
+def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
+    """The job's own `template:` as the place, where it names none that exists."""
+    missing = f'there is no template "{planned.plan.template}.sbatch.j2"'
+    if found.rule != "template" or found.message != missing:
+        return found
+    place, length = planned.source.locate(("template",))
+    return found._replace(location=place, length=length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import sys
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from slurmgen import report
 from slurmgen.commands.pipeline import plan_job
-from slurmgen.errors import UnavailableError
+from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.quoting import split_expansions
 
 if TYPE_CHECKING:
@@ -29,24 +30,78 @@ def run(
 ) -> int:
     """Become the job: as many ranks as one of its nodes has, or `nproc`.
 
-    Only returns by raising: UnavailableError where torch or the program is missing.
+    Only returns by raising: UnavailableError where torch, the program or its folder is
+    missing, UsageError for `nproc` ranks of one process.
     """
     plan = plan_job(job, cluster=cluster, overrides=overrides).plan
+    if nproc is not None and plan.launcher == "plain":
+        raise UsageError(
+            "--nproc with launcher plain, which runs one process",
+            fix="drop --nproc, or add --set launcher=srun",
+        )
     ranks = nproc or _ranks(plan)
     environment = _environment(plan, ranks)
-    words = _words(plan, ranks)
-    program = shutil.which(words[0], path=environment.get("PATH"))
-    if program is None:
-        raise UnavailableError(
-            f"{words[0]} is not on PATH", fix="activate the environment the job needs first"
-        )
+    _change_folder(plan)
+    words = _program(plan)
+    # torchrun's own complaint would be a traceback of each rank.
+    program = _find(words[0], environment)
+    if plan.launcher in ("srun", "torchrun"):
+        words = _under_torchrun(words, ranks)
+        program = words[0]
     left_out = [key for key, value in vars(plan.setup).items() if value]
     if left_out:
         report.note(f"slurmgen: left out on this machine: setup.{', setup.'.join(left_out)}")
     count = f"{ranks} rank{'s' if ranks > 1 else ''}"
     report.note(f"slurmgen: {count} on this machine of the job's {plan.world_size}")
-    sys.stdout.flush()
-    os.execve(program, words, environment)
+    try:
+        os.execve(program, words, environment)
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot run {program}: {error.strerror}", fix=_FORMAT_FIX
+        ) from error
+
+
+def _change_folder(plan: JobPlan) -> None:
+    folder = next((d.value for d in plan.directives if d.option == "chdir"), None)
+    if folder is None:
+        return
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot work in {folder}, the job's chdir: {error.strerror}",
+            fix="make the folder, or give another one: --set chdir=…",
+        ) from error
+
+
+def _find(name: str, environment: Mapping[str, str]) -> str:
+    """The path of the program `name`."""
+    found = shutil.which(name, path=environment.get("PATH"))
+    if found is not None:
+        _check_format(found)
+        return found
+    if "/" not in name:
+        what, fix = f"{name} is not on PATH", "activate the environment the job needs first"
+    elif os.path.exists(name):
+        what, fix = f"{name} is no program", f"chmod +x {shlex.quote(name)}"
+    else:
+        what, fix = f"there is no program {name}", f"the job starts in {Path.cwd()}: check the path"
+    raise UnavailableError(what, fix=fix)
+
+
+_FORMAT_FIX = "check the program; a script needs a first line such as #!/usr/bin/env python3"
+
+
+def _check_format(program: str) -> None:
+    """Raises UnavailableError for a text that the kernel will not run."""
+    try:
+        with open(program, "rb") as file:
+            start = file.read(256)
+    except OSError:
+        # A program need not be readable.
+        return
+    if not start.startswith(b"#!") and b"\0" not in start:
+        raise UnavailableError(f"{program} is neither a program nor a script", fix=_FORMAT_FIX)
 
 
 def _ranks(plan: JobPlan) -> int:
@@ -65,13 +120,14 @@ def _environment(plan: JobPlan, ranks: int) -> dict[str, str]:
     if plan.entrypoint:
         environment["SLURMGEN_LAUNCHER"] = plan.launcher
         environment["SLURMGEN_WORLD_SIZE"] = str(ranks)
+    if plan.launcher != "plain":
+        environment["NODE_RANK"] = "0"
     if plan.launcher == "spawn":
         environment.update(
             MASTER_ADDR="127.0.0.1",
             MASTER_PORT=str(_free_port()),
             WORLD_SIZE=str(ranks),
             LOCAL_WORLD_SIZE=str(ranks),
-            NODE_RANK="0",
         )
     return environment
 
@@ -90,14 +146,17 @@ def _free_port() -> int:
     return port
 
 
-def _words(plan: JobPlan, ranks: int) -> list[str]:
-    program = list(plan.words)
-    if plan.entrypoint:
-        program[0] = sys.executable
+def _program(plan: JobPlan) -> list[str]:
+    """What each rank becomes, as the script has it."""
     if plan.command is not None:
-        program = ["bash", "-c", plan.command]
-    if plan.launcher in ("spawn", "plain"):
-        return program
+        return ["bash", "-eo", "pipefail", "-c", "--", plan.command]
+    words = list(plan.words)
+    if plan.entrypoint:
+        words[0] = sys.executable
+    return words
+
+
+def _under_torchrun(program: list[str], ranks: int) -> list[str]:
     from importlib.util import find_spec
 
     if find_spec("torch") is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from slurmgen import report
 from slurmgen.errors import EXIT_OK, UsageError
 from slurmgen.sandbox import DEFAULT_NAME, Sandbox, Shape, remove, statuses
 
@@ -38,24 +38,26 @@ def up(
         extra_conf=tuple(extra_conf),
     )
     sandbox = Sandbox.up(name=name, shape=shape, directory=directory)
-    sys.stderr.write(
-        f"sandbox {name!r} is up: Slurm {sandbox.version}, "
-        f"{shape.nodes} x {shape.gres or 'no GPU'}\n"
+    report.note(
+        f"slurmgen: sandbox {name!r} is up: Slurm {sandbox.version}, "
+        f"{shape.nodes} x {shape.gres or 'no GPU'}"
     )
     if not sandbox.loopback_only:
-        sys.stderr.write(
-            "warning: its ports are open on every interface of this machine: binding them to "
-            "loopback takes root or user namespaces (munge still lets nobody else in)\n"
+        report.note(
+            "slurmgen: its ports are open on every interface of this machine: binding them to "
+            "loopback takes root or user namespaces (munge still lets nobody else in)"
         )
-    sys.stdout.write(f"export SLURM_CONF={sandbox.slurm_conf}\n")
+    report.out(f"export SLURM_CONF={sandbox.slurm_conf}\n")
     return EXIT_OK
 
 
 def down(*, name: str = DEFAULT_NAME, directory: Path | None = None) -> int:
     """Stop a sandbox and delete its folder; nothing to stop is fine."""
     existed = remove(name, directory=directory)
-    sys.stderr.write(
-        f"sandbox {name!r} is down\n" if existed else f"there was no sandbox {name!r}\n"
+    report.note(
+        f"slurmgen: sandbox {name!r} is down"
+        if existed
+        else f"slurmgen: there was no sandbox {name!r}"
     )
     return EXIT_OK
 
@@ -64,17 +66,15 @@ def status(*, directory: Path | None = None) -> int:
     """Print a line for each sandbox: name, Slurm version, nodes, state, SLURM_CONF."""
     for one in statuses(directory=directory):
         cells = (one.name, one.version or "-", str(one.nodes), one.state, str(one.slurm_conf))
-        sys.stdout.write("\t".join(cells) + "\n")
+        report.out("\t".join(cells) + "\n")
     return EXIT_OK
 
 
 def execute(argv: Sequence[str], *, name: str = DEFAULT_NAME, directory: Path | None = None) -> int:
     """Run a command against a sandbox that is up, and end with its status."""
     if not argv:
-        raise UsageError(
-            "no command to run", fix="write it after --: slurmgen sandbox exec -- sinfo"
-        )
+        raise UsageError("no command to run", fix="name one: slurmgen sandbox exec sinfo")
     status = Sandbox.find(name, directory=directory).execute(argv)
     if status in {126, 127}:
-        sys.stderr.write(f"exec: {argv[0]} ended with status {status}\n")
+        report.note(f"slurmgen: {argv[0]} ended with status {status}")
     return status

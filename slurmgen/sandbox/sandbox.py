@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import shlex
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ class Sandbox:
             if running_daemons(folder.path).controller:
                 raise UsageError(
                     f"sandbox {name!r} is up already",
-                    fix=f"slurmgen sandbox down --name {name}",
+                    fix=f"slurmgen sandbox down {_options(name, directory)}",
                 )
             _clear(folder)
             try:
@@ -121,7 +122,7 @@ class Sandbox:
         ):
             raise UnavailableError(
                 f"no sandbox {name!r} is up on this machine",
-                fix=f"slurmgen sandbox up --name {name}",
+                fix=f"slurmgen sandbox up {_options(name, directory)}",
             )
         return sandbox
 
@@ -244,6 +245,12 @@ def statuses(*, directory: Path | None = None) -> list[Status]:
             )
         )
     return found
+
+
+def _options(name: str, directory: Path | None) -> str:
+    """The options by which a command line reaches the sandbox."""
+    where = f" --dir {shlex.quote(str(directory))}" if directory else ""
+    return f"--name {name}{where}"
 
 
 def _state(folder: Folder, sandbox: Sandbox | None) -> str:

@@ -68,7 +68,7 @@ def _diagnose(
     if detail["type"] == "extra_forbidden":
         return [_unknown_key(location, model, source)]
     refusal = cause if isinstance(cause, Refusal) else _explain(detail, location)
-    place, length = source.locate(location)
+    place, length = source.locate((*location, *refusal.inner))
     return [of_refusal(refusal, place, length)]
 
 
@@ -141,9 +141,7 @@ def _explain(detail: ErrorDetails, location: KeyPath) -> Refusal:
     """Pydantic's own kinds of error in the words of a job file."""
     key = ".".join(str(part) for part in location) or "the file"
     kind, context, given = detail["type"], detail.get("ctx", {}), detail["input"]
-    shown = "nothing" if given is None else f'"{str(given)[:60]}"'
-    if isinstance(given, (dict, list)):
-        shown = "a mapping" if isinstance(given, dict) else "a list"
+    shown = _shown(given)
     if kind == "missing":
         missing = detail["loc"][-1]
         inside = location if location[-1:] != (missing,) else location[:-1]
@@ -157,9 +155,29 @@ def _explain(detail: ErrorDetails, location: KeyPath) -> Refusal:
     if kind == "greater_than_equal":
         least = context["ge"]
         return Refusal(f"{key} is {shown}", why=f"the least is {least}", fix=f"write {least}")
+    if kind == "int_parsing_size":
+        why = "it must be a whole number, and no count of a job has so many digits"
+        return Refusal(f"{key} is {shown}", why=why, fix="write a smaller number")
+    if kind == "less_than_equal":
+        most = context["le"]
+        return Refusal(f"{key} is {shown}", why=f"the most is {most}", fix=f"write {most} or less")
     if kind in _KINDS:
         fix = f"give {_KINDS[kind]}"
         if given is None:
             fix += ", or remove the key (for empty text write '')"
         return Refusal(f"{key} is {shown}", why=f"it must be {_KINDS[kind]}", fix=fix)
-    return Refusal(f"{key}: {detail['msg']}", why="", fix="see the list of keys in README.md")
+    return Refusal(
+        f"{key} is {shown}",
+        why="the key takes no such value",
+        fix="write another one, or remove it",
+    )
+
+
+def _shown(given: object) -> str:
+    """A wrong value in a message, however long it is."""
+    if given is None:
+        return "nothing"
+    if isinstance(given, (dict, list, tuple)):
+        return "a mapping" if isinstance(given, dict) else "a list"
+    text = str(given)
+    return f'"{text[:60]}…"' if len(text) > 60 else f'"{text}"'

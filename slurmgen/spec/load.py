@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from slurmgen.errors import UsageError
+from slurmgen.diagnostics import Location
+from slurmgen.errors import InvalidInput, UsageError
 from slurmgen.source import KeyPath, Source, parse_yaml
 from slurmgen.spec.quick import quick_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from slurmgen.diagnostics import Diagnostic
     from slurmgen.spec.job import JobSpec
 
 
@@ -33,7 +35,7 @@ def load_job(
     overrides: `KEY=VALUE` of the command line, which come before the file's own; KEY
     may be dotted (`env.NAME=1`), VALUE is YAML. defaults: keys of the cluster profile,
     used where neither gives one.
-    Raises InvalidInput with every error found, UsageError for an override without `=`.
+    Raises InvalidInput with every error found, UsageError for an override that is none.
     """
     source = parse_yaml(text, path)
     data = dict(source.data)
@@ -64,22 +66,83 @@ _RIVALS = {
 }
 
 
+# Keys whose value may be short for one of their own keys, which an override completes.
+_SHORT_FOR: dict[KeyPath, str] = {("setup", "modules"): "load", ("setup", "container"): "image"}
+# What stands before the value of an override where YAML reads it.
+_PREFIX = "value: "
+
+
 def _override(data: dict[str, Any], override: str) -> KeyPath:
     """Put one override into `data`; returns the key it changed."""
     key, equals, text = override.partition("=")
-    if not equals or not key:
+    path = tuple(key.split("."))
+    if not equals or not all(path):
         raise UsageError(f'"{override}" is not KEY=VALUE', fix="write, say, --set nodes=4")
-    value = parse_yaml(f"value: {text}" if text else "value: ''", f"--set {key}").data["value"]
-    path = key.split(".")
-    *parents, last = path
+    if len(path) > _MAX_PARTS:
+        raise UsageError(
+            f'"{key[:60]}" is deeper than any key of a job file', fix="write, say, --set nodes=4"
+        )
+    value = _value(key, text)
+    if path[0] == "sbatch" and len(path) > 1:
+        # Options may be written either way, and the file's own must not stand beside it.
+        path = ("sbatch", path[1].replace("_", "-"), *path[2:])
     place = data
-    for parent in parents:
-        inner = place.get(parent)
-        inner = dict(inner) if isinstance(inner, dict) else {}
+    for depth, parent in enumerate(path[:-1], start=1):
+        inner = _as_mapping(place.get(parent), path[:depth])
+        if path[:depth] == ("sbatch",):
+            inner = {path[1] if _is_option(k, path[1]) else k: v for k, v in inner.items()}
         place[parent] = inner
         place = inner
     if value is None:
-        place.pop(last, None)
+        place.pop(path[-1], None)
     else:
-        place[last] = value
-    return tuple(path)
+        place[path[-1]] = value
+    return path
+
+
+# sbatch, an option, its `value`; setup, container, image.
+_MAX_PARTS = 3
+
+
+def _is_option(name: str, option: str) -> bool:
+    return name.replace("_", "-") == option
+
+
+def _as_mapping(value: Any, path: KeyPath) -> dict[str, Any]:
+    """A copy of what stands at `path`, as a mapping that takes another key."""
+    if value is None or isinstance(value, dict):
+        return dict(value or {})
+    # What is given for an option is the `value` of a plugin's option.
+    option = path[0] == "sbatch" and len(path) == 2
+    short = "value" if option else _SHORT_FOR.get(path)
+    if short is None:
+        name = ".".join(map(str, path))
+        raise UsageError(
+            f"{name} has no keys that --set could change: it is one value or a list",
+            fix=f"replace it as a whole: --set {name}=…",
+        )
+    return {short: value}
+
+
+def _value(key: str, text: str) -> Any:
+    """What stands behind `KEY=`, as YAML."""
+    path = f"--set {key}"
+    if not text:
+        return ""
+    try:
+        data = parse_yaml(_PREFIX + text, path).data
+    except InvalidInput as error:
+        raise InvalidInput([_without_prefix(found) for found in error.diagnostics]) from None
+    if len(data) > 1:
+        raise UsageError(
+            f"{path} is followed by more than one value",
+            fix="give each key a --set of its own, and quotes to a value of several lines",
+        )
+    return data["value"]
+
+
+def _without_prefix(found: Diagnostic) -> Diagnostic:
+    path, line, column = found.location
+    if line == 1:
+        column = max(1, column - len(_PREFIX))
+    return found._replace(location=Location(path, line, column))

@@ -8,17 +8,20 @@ from slurmgen.spec.blanks import without_blanks
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # More hosts than any cluster has, and few enough to expand.
 _MAX_HOSTS = 65_536
+# Of a number in a host name: far more than any has, and few enough for int().
+_MAX_DIGITS = 18
 
 
 def check_node_count(text: str) -> str:
     """A whole number of nodes, as text; raises Refusal for Slurm's other forms."""
     squeezed = text.strip()
-    if squeezed.isascii() and squeezed.isdigit() and int(squeezed) >= 1:
+    # How large it may be is the field's to say, and int() refuses very many digits.
+    if squeezed.isascii() and squeezed.isdigit() and squeezed.strip("0"):
         return squeezed
     why = "the script says how many ranks there are, so the number of nodes must be fixed"
     if squeezed in ("0", "-1"):
         why = "Slurm accepts 0 and starts the job on one node"
-    raise Refusal(f'"{text}" is not a number of nodes', why=why, fix="write, say, nodes: 2")
+    raise Refusal(f'"{text[:60]}" is not a number of nodes', why=why, fix="write, say, nodes: 2")
 
 
 def expand_hostlist(text: str) -> list[str]:
@@ -30,7 +33,7 @@ def expand_hostlist(text: str) -> list[str]:
     for item in _split(text):
         hosts += _expand(item, text)
         if len(hosts) > _MAX_HOSTS:
-            raise _refusal(text, f"it names more than {_MAX_HOSTS} hosts", "name fewer")
+            raise _too_many(text)
     return hosts
 
 
@@ -62,7 +65,10 @@ def _expand(item: str, text: str) -> list[str]:
     if tail and "[" not in tail:
         raise _refusal(text, "Slurm up to 22.05 takes no suffix behind a bracket", "list the names")
     tails = _expand(tail, text) if tail else [""]
-    return [head + number + after for number in _numbers(inside, text) for after in tails]
+    numbers = _numbers(inside, text)
+    if len(numbers) * len(tails) > _MAX_HOSTS:
+        raise _too_many(text)
+    return [head + number + after for number in numbers for after in tails]
 
 
 def _numbers(inside: str, text: str) -> list[str]:
@@ -71,13 +77,23 @@ def _numbers(inside: str, text: str) -> list[str]:
         low, dash, high = part.partition("-")
         high = high if dash else low
         if not (low.isascii() and low.isdigit() and high.isascii() and high.isdigit()):
-            raise _refusal(text, f"[{part}] is no range of numbers", "write, say, n[1-4,7]")
+            raise _refusal(text, f"[{part[:40]}] is no range of numbers", "write, say, n[1-4,7]")
+        if max(len(low), len(high)) > _MAX_DIGITS:
+            raise _refusal(
+                text, f"no host's number has more than {_MAX_DIGITS} digits", "write, say, n[1-4]"
+            )
         if int(high) < int(low):
             raise _refusal(text, f"the range {part} counts down", f"write {high}-{low}")
         if int(high) - int(low) >= _MAX_HOSTS:
-            raise _refusal(text, f"it names more than {_MAX_HOSTS} hosts", "name fewer")
+            raise _too_many(text)
         numbers += [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
+        if len(numbers) > _MAX_HOSTS:
+            raise _too_many(text)
     return numbers
+
+
+def _too_many(text: str) -> Refusal:
+    return _refusal(text, f"it names more than {_MAX_HOSTS} hosts", "name fewer")
 
 
 def _refusal(text: str, why: str, fix: str) -> Refusal:

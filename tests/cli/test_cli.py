@@ -172,6 +172,11 @@ def test_a_block_of_the_projects_own_template(folder: Folder) -> None:
          "#SBATCH --nodes=9\n{% endblock %}"), "says 9, not --nodes=2"),
         (('{% extends "slurmgen/job.sbatch.j2" %}{% block task %}'
          "{{ ().__class__.__base__.__subclasses__() }}{% endblock %}"), "unsafe"),
+        ('{% extends "job.sbatch.j2" %}', 'extend the built-in one as "slurmgen/job.sbatch.j2"'),
+        ('{% extends "slurmgen/job.sbatch.j2" %}\n{% block task %}{{ 1 / 0 }}{% endblock %}',
+         "job.sbatch.j2:2:1: error: division by zero"),
+        ('{% extends "slurmgen/job.sbatch.j2" %}{% block launch %}{% endblock %}',
+         "the rendered script has no srun line"),
     ],
 )  # fmt: skip
 def test_a_wrong_template_is_named(folder: Folder, template: str, message: str) -> None:

@@ -77,3 +77,68 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     done = run(job, tmp_path)
     assert done.returncode == 3
     assert "no-such-program is not on PATH" in done.stderr
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn"])
+def test_the_number_of_the_node_and_its_folder(tmp_path: Path, launcher: str) -> None:
+    (tmp_path / "work").mkdir()
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        f"launcher: {launcher}\nchdir: work\ncommand: |\n"
+        '  [ -n "$NODE_RANK" ]\n  echo "$NODE_RANK $PWD"\n'
+    )
+    done = run(job, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"0 {tmp_path}/work\n"
+
+
+def test_a_command_ends_at_the_first_line_that_fails(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("launcher: plain\ncommand: |\n  false | true\n  echo not here\n")
+    done = run(job, tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn", "plain"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("command: [nope]", "nope is not on PATH"),
+        ("command: [./nope]", "there is no program ./nope"),
+        ("command: [./text]", "./text is no program"),
+        ("command: [./noshebang]", "./noshebang is neither a program nor a script"),
+        ("command: [pwd]\nchdir: nosuch", "cannot work in nosuch, the job's chdir"),
+    ],
+)
+def test_what_cannot_be_started_is_said_before(
+    tmp_path: Path, launcher: str, text: str, said: str
+) -> None:
+    (tmp_path / "text").write_text("echo\n")
+    (tmp_path / "noshebang").write_text("echo\n")
+    (tmp_path / "noshebang").chmod(0o755)
+    job = tmp_path / "job.yaml"
+    job.write_text(f"launcher: {launcher}\n{text}\n")
+    done = run(job, tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert said in done.stderr
+    assert "= fix: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_that_the_kernel_refuses(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_bytes(b"\x7fELF\0\0")
+    (tmp_path / "broken").chmod(0o755)
+    job = tmp_path / "job.yaml"
+    job.write_text("launcher: plain\ncommand: [./broken]\n")
+    done = run(job, tmp_path)
+    assert done.returncode == 3
+    assert "cannot run ./broken: Exec format error" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ranks_of_a_program_that_is_one_process(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("launcher: plain\ncommand: [pwd]\n")
+    done = run(job, tmp_path, "--nproc", "2")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--nproc with launcher plain" in done.stderr
