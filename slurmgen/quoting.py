@@ -13,7 +13,8 @@ from slurmgen.errors import Refusal
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _PLAIN_IN_BASH = _LETTERS | frozenset("@%+=:,./_-")
-# Shellcheck (SC2016) takes $ and ` in single quotes for an expansion that was forgotten.
+# Shellcheck (SC2016) takes $ and ` in single quotes for an expansion that was forgotten,
+# and a backslash before the closing quote (SC1003) for one that was meant to escape it.
 _LIVE_IN_SINGLE_QUOTES = frozenset("'$`")
 _PLAIN_IN_DIRECTIVE = _LETTERS | frozenset("@%+=:,./_-*&|()[]<>?!{}~^$")
 
@@ -31,7 +32,7 @@ def bash_word(text: str) -> str:
         return text
     if not text.isprintable():
         return "$'" + "".join(_ansi_c(character) for character in text) + "'"
-    if _LIVE_IN_SINGLE_QUOTES.isdisjoint(text):
+    if _LIVE_IN_SINGLE_QUOTES.isdisjoint(text) and not text.endswith("\\"):
         return f"'{text}'"
     return '"' + "".join("\\" + c if c in '\\"$`' else c for c in text) + '"'
 

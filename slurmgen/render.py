@@ -41,10 +41,15 @@ def render(plan: JobPlan, *, templates: Path | None = None) -> str:
     has no form in the script.
     """
     environment = _environment(str(templates) if templates else None)
+    names = context(plan)
     try:
-        template = environment.get_template(plan.template + _SUFFIX)
-        text = template.render(context(plan))
+        text = environment.get_template(plan.template + _SUFFIX).render(names)
     except jinja2.TemplateError as error:
+        raise InvalidInput([_template_problem(error, plan.template)]) from error
+    except Exception as error:
+        # Whatever a project's template computes can go wrong; the built-in ones compute nothing.
+        if templates is None:
+            raise
         raise InvalidInput([_template_problem(error, plan.template)]) from error
     if len(text) >= MAX_SCRIPT_BYTES // 4 and len(text.encode()) >= MAX_SCRIPT_BYTES:
         raise Refusal(
@@ -185,6 +190,13 @@ def _container_words(plan: JobPlan) -> list[str]:
 def _pyxis_words(container: Container) -> list[str]:
     words = ["--container-image=" + bash_expandable(container.image, required=True)]
     if container.mounts:
+        for mount in container.mounts:
+            if "," in mount:
+                raise Refusal(
+                    f'the mount "{mount}" holds a comma',
+                    why="pyxis separates mounts by commas",
+                    fix="mount its parent folder, or a link without one",
+                )
         mounts = [m if ":" in m else f"{m}:{m}" for m in container.mounts]
         words.append("--container-mounts=" + bash_expandable(",".join(mounts), required=True))
     if container.workdir is not None:
@@ -211,14 +223,14 @@ def _launch_words(plan: JobPlan) -> list[str]:
     else:
         words.append('bash -c "$(declare -f task); task \\"\\$@\\"" task')
     if plan.command is not None:
-        words.append('bash -c "$command"')
+        words.append(f'bash -eo pipefail -c -- "{_trap(plan)}$command"')
     words += [bash_word(word) for word in plan.words]
     return words
 
 
 # What srun reads as an option (srun(1), INPUT ENVIRONMENT VARIABLES), and the options of
 # sbatch by which a job of its own comes to have it.
-_STRAY = {
+_SRUN_INPUT = {
     "SLURM_CONSTRAINT": (),
     "SLURM_CPU_BIND": (),
     "SLURM_CPUS_PER_GPU": (),
@@ -248,12 +260,24 @@ _STRAY = {
 
 def _stray_variables(plan: JobPlan) -> list[str]:
     given = {directive.option for directive in plan.directives}
-    return [name for name, options in _STRAY.items() if given.isdisjoint(options)]
+    return [name for name, options in _SRUN_INPUT.items() if given.isdisjoint(options)]
 
 
 def _uneven(plan: JobPlan) -> bool:
     """Whether some nodes have a task less than the others."""
     return plan.layout.ntasks % plan.nodes != 0
+
+
+def _trap(plan: JobPlan) -> str:
+    """What keeps the `bash` around a command alive when the job's signal reaches it too.
+
+    A signal that Bash traps has its default meaning again in what Bash starts.
+    """
+    signal = next((d.value for d in plan.directives if d.option == "signal"), None) or ""
+    flags, _, name = signal.partition("@")[0].rpartition(":")
+    if not name or "B" in flags or name in ("KILL", "STOP"):
+        return ""
+    return f"trap : {name}; "
 
 
 def _wrap(words: Sequence[str]) -> list[str]:
@@ -269,7 +293,7 @@ def _wrap(words: Sequence[str]) -> list[str]:
     return [*lines, line]
 
 
-def _template_problem(error: jinja2.TemplateError, name: str) -> Diagnostic:
+def _template_problem(error: Exception, name: str) -> Diagnostic:
     path, line = name + _SUFFIX, 1
     fix = "see templates/job.sbatch.j2 for the blocks and the names that exist"
     if isinstance(error, jinja2.TemplateNotFound):
@@ -279,13 +303,18 @@ def _template_problem(error: jinja2.TemplateError, name: str) -> Diagnostic:
         message, line = str(error.message), error.lineno
         path = error.filename or error.name or path
     else:
-        message = str(error.message)
+        message = f"{error}" or type(error).__name__
         path, line = _template_frame(error) or (path, line)
+        if isinstance(error, RecursionError):
+            message = "the template extends or includes itself"
+            fix = f'extend the built-in one as "slurmgen/{name}{_SUFFIX}"'
+        elif isinstance(error, UnicodeDecodeError):
+            message, fix = f"the template is not UTF-8 text: {error}", "save it as UTF-8"
     location = Location(os.path.relpath(path) if os.path.isabs(path) else path, line, 1)
     return Diagnostic(location, "template", "SG010", ERROR, message, "", fix)
 
 
-def _template_frame(error: jinja2.TemplateError) -> tuple[str, int] | None:
+def _template_frame(error: Exception) -> tuple[str, int] | None:
     """The innermost template line of a run-time error: Jinja2 rewrites the traceback."""
     found = None
     traceback = error.__traceback__

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, Diagnostic, Location
 from slurmgen.errors import InvalidInput, Refusal
+from slurmgen.spec import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ _BLANKS = " \t\n\v\f\r"
 
 
 class ScriptDirective(NamedTuple):
-    """One word of a directive line: an option, with the value that stands behind `=`."""
+    """An option of a directive line by its long name, with the value that stands in its word."""
 
     line: int
     option: str
@@ -40,7 +41,11 @@ def directives(text: str) -> Iterator[ScriptDirective]:
         if line.startswith(_KEYWORD):
             for word in split_words(line[len(_KEYWORD) :]):
                 option, equals, value = word.partition("=")
-                yield ScriptDirective(number, option.lstrip("-"), value if equals else None)
+                if word.startswith("--"):
+                    name = _long_name(option[2:])
+                    yield ScriptDirective(number, name, value if equals else None)
+                elif word.startswith("-") and len(word) > 1:
+                    yield ScriptDirective(number, _of_letter(word[1]), word[2:] or None)
         elif line.strip() and not line.lstrip().startswith("#"):
             return
 
@@ -80,35 +85,67 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-def check_directives(text: str, plan: JobPlan) -> None:
-    """A project's template must not change what the plan decided about the allocation.
+# What decides how many ranks there are and what they get: nobody but the plan.
+_DECIDED = frozenset(
+    "nodes ntasks ntasks-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu gpus "
+    "gpus-per-node gpus-per-task gpus-per-socket gres cpus-per-task cpus-per-gpu mem mem-per-cpu "
+    "mem-per-gpu tres-per-task tasks-per-node distribution overcommit".split()
+)
 
-    It may add directives of its own. Raises InvalidInput.
+
+def check_script(text: str, plan: JobPlan) -> None:
+    """A project's template must not change what the plan decided, nor forget to start it.
+
+    It may add directives of other kinds. Raises InvalidInput.
     """
-    found: dict[str, ScriptDirective] = {}
-    for directive in directives(text):
-        found[directive.option] = directive
+    try:
+        written = {d.option: d for d in directives(text)}
+    except Refusal as refusal:
+        raise InvalidInput([_template_problem(plan, refusal.what, refusal.why)]) from None
+    planned = {d.option: d.value for d in plan.directives}
     problems = []
-    for planned in plan.directives:
-        written = found.get(planned.option)
-        if written is not None and written.value == planned.value:
-            continue
-        place = Location(f"{plan.template}.sbatch.j2", 1, 1)
-        shown = f"--{planned.option}" + (f"={planned.value}" if planned.value is not None else "")
-        what = f"the rendered script has no {shown} before its first command"
-        if written is not None:
-            what = f"line {written.line} of the rendered script says {written.value}, not {shown}"
-        problems.append(
-            Diagnostic(
-                place,
-                "template-changes-plan",
-                "SG011",
-                ERROR,
-                what,
-                "the ranks that the script starts would not fit the job",
-                "print {% for directive in directives %} at the top of the template, and put "
-                "the value into the job file",
-            )
-        )
+    why = "the ranks that the script starts would not fit the job"
+    for option, value in planned.items():
+        shown = f"--{option}" + ("" if value is None else f"={value}")
+        if option not in written:
+            what = f"the rendered script has no {shown} before its first command"
+            problems.append(_template_problem(plan, what, why))
+        elif written[option].value != value:
+            line, _, other = written[option]
+            what = f"line {line} of the rendered script says {other}, not {shown}"
+            problems.append(_template_problem(plan, what, why))
+    for option in sorted(_DECIDED & set(written) - set(planned)):
+        line = written[option].line
+        what = f"line {line} of the rendered script adds --{option}"
+        problems.append(_template_problem(plan, what, why))
+    if not any(line.lstrip().startswith("srun ") for line in text.split("\n")):
+        what = "the rendered script has no srun line"
+        problems.append(_template_problem(plan, what, "the job would start nothing"))
     if problems:
         raise InvalidInput(problems)
+
+
+def _long_name(option: str) -> str:
+    """The one option of which sbatch takes `option` for the beginning; else itself."""
+    if catalog.find(option) is not None:
+        return option
+    meant = [name for name in catalog.options() if name.startswith(option)]
+    return meant[0] if len(meant) == 1 else option
+
+
+def _of_letter(letter: str) -> str:
+    found = (option.name for option in catalog.options().values() if option.short == letter)
+    return next(found, letter)
+
+
+def _template_problem(plan: JobPlan, what: str, why: str) -> Diagnostic:
+    return Diagnostic(
+        Location(f"{plan.template}.sbatch.j2", 1, 1),
+        "template-changes-plan",
+        "SG011",
+        ERROR,
+        what,
+        why,
+        "put the value into the job file, and keep {{ super() }} in the blocks directives and "
+        "launch",
+    )

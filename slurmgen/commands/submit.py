@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +16,15 @@ from slurmgen.slurm import sbatch
 from slurmgen.spec.filename import log_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from slurmgen.plan import JobPlan
 
 # Seconds between two looks at a job: a tenth of the time waited so far, which is short
 # for a sandbox and kind to a busy controller.
 _FIRST_LOOK, _LAST_LOOK = 0.2, 15.0
+# From this release on Slurm makes the folders of a job's logs by itself.
+_MAKES_FOLDERS = "23.02"
 
 
 def run(
@@ -40,14 +44,26 @@ def run(
     environment, dropped = sbatch.clean_environment(os.environ)
     if dropped:
         report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
+    made: list[Path] = []
     if not test_only:
-        _make_log_directories(planned.plan)
-    answer = sbatch.submit(text, environment=environment, test_only=test_only)
+        made = _make_log_directories(planned.plan, environment)
+    try:
+        answer = sbatch.submit(text, environment=environment, test_only=test_only)
+    except UnavailableError:
+        _remove(made)
+        raise
     if isinstance(answer, str):
         report.note(answer)
         return EXIT_OK
     report.out(f"{answer.job_id}\n")
-    return _wait(answer.job_id, environment) if wait else EXIT_OK
+    if not wait:
+        return EXIT_OK
+    try:
+        return _wait(answer, environment)
+    except KeyboardInterrupt:
+        job_id = answer.job_id
+        report.note(f"slurmgen: job {job_id} goes on; `scancel {job_id}` ends it")
+        raise
 
 
 def _shortened(names: list[str]) -> str:
@@ -59,29 +75,54 @@ def _shortened(names: list[str]) -> str:
     return ", ".join([*others, f"{len(of_a_job)} SLURM_* variables of the job around"])
 
 
-def _make_log_directories(plan: JobPlan) -> None:
-    """Slurm up to 22.05 lets a job die without a log where the folder is missing."""
+def _make_log_directories(plan: JobPlan, environment: Mapping[str, str]) -> list[Path]:
+    """Make the folders of the logs; returns those that were not there."""
     given = {d.option: d.value for d in plan.directives if d.value is not None}
     start = Path(given.get("chdir", "."))
+    made: list[Path] = []
     for option in ("output", "error"):
-        folder = log_directory(given[option]) if option in given else None
-        if folder is None:
+        if option not in given:
             continue
-        try:
-            (start / folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
+        folder, unknown = log_directory(
+            given[option], job_name=plan.job_name, user=getpass.getuser()
+        )
+        if unknown is not None and sbatch.version(environment) < _MAKES_FOLDERS:
             raise UnavailableError(
-                f"cannot make the folder of --{option}, {start / folder}: {error.strerror}",
-                fix="choose another folder; nothing was submitted",
-            ) from error
+                f"nobody can make the folder of --{option}, {unknown}, before the job has an id",
+                fix=f"Slurm before {_MAKES_FOLDERS} would end the job at its start, without a log: "
+                "put %j into the file's name alone",
+            )
+        if folder is not None:
+            made += _make(start / folder, option)
+    return made
 
 
-def _wait(job_id: str, environment: dict[str, str]) -> int:
+def _make(folder: Path, option: str) -> list[Path]:
+    missing = [f for f in (folder, *folder.parents) if not f.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _remove(missing)
+        raise UnavailableError(
+            f"cannot make the folder of --{option}, {folder}: {error.strerror}",
+            fix="choose another folder; nothing was submitted",
+        ) from error
+    return missing
+
+
+def _remove(folders: list[Path]) -> None:
+    """Remove what was made for a job that Slurm did not take, the innermost first."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _wait(job: sbatch.Submitted, environment: Mapping[str, str]) -> int:
     start, shown = time.monotonic(), ""
     # Slurm forgets the tasks of an array that ended early (MinJobAge) before the others end.
     worst: int | None = None
     while True:
-        states = sbatch.job_states(job_id, environment)
+        states = sbatch.job_states(job, environment)
         if states is None:
             break
         ended = [state for state in states if state.state in sbatch.ENDED]
@@ -89,14 +130,14 @@ def _wait(job_id: str, environment: dict[str, str]) -> int:
             worst = max(worst or 0, sbatch.exit_status(ended))
         line = _progress(states)
         if line != shown:
-            report.note(f"slurmgen: job {job_id}: {line}")
+            report.note(f"slurmgen: job {job.job_id}: {line}")
             shown = line
         if len(ended) == len(states):
             break
         time.sleep(min(max(_FIRST_LOOK, (time.monotonic() - start) / 10), _LAST_LOOK))
     if worst is None:
         raise UnavailableError(
-            f"Slurm has no record of how job {job_id} ended", fix=f"try sacct -j {job_id}"
+            f"Slurm has no record of how job {job.job_id} ended", fix=f"try sacct -j {job.job_id}"
         )
     return worst
 

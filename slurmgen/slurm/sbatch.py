@@ -29,7 +29,7 @@ class Submitted(NamedTuple):
 
 # Where Slurm is and how to reach it; every other SLURM_* variable describes a job.
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
-_STRAY = ("SBATCH_", "SLURM_", "SRUN_", "SALLOC_")
+_OF_A_JOB = ("SBATCH_", "SLURM_", "SRUN_", "SALLOC_")
 
 
 def clean_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -41,7 +41,8 @@ def clean_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], l
     interactive session) are passed on, and srun in the new job reads them as options:
     under an outer `--gpus-per-node=1` every rank saw one GPU (20.11, 24.11, 26.05).
     """
-    dropped = sorted(name for name in environment if name.startswith(_STRAY) and name not in _KEPT)
+    of_a_job = {name for name in environment if name.startswith(_OF_A_JOB)}
+    dropped = sorted(of_a_job - set(_KEPT))
     return {k: v for k, v in environment.items() if k not in dropped}, dropped
 
 
@@ -74,6 +75,17 @@ def submit(
             fix="look with squeue whether the job was taken",
         )
     return Submitted(job_id, cluster or None)
+
+
+def version(environment: Mapping[str, str]) -> str:
+    """The release line of the sbatch on PATH, such as `22.05`; raises UnavailableError."""
+    answer = _run(["sbatch", "--version"], environment).stdout
+    found = re.search(r"\d+\.\d+", answer)
+    if found is None:
+        raise UnavailableError(
+            f"sbatch --version answered {answer.strip()!r}", fix="check which sbatch is on PATH"
+        )
+    return found.group()
 
 
 def _run(
@@ -125,13 +137,14 @@ ENDED = frozenset(
 )
 
 
-def job_states(job_id: str, environment: Mapping[str, str]) -> list[State] | None:
+def job_states(job: Submitted, environment: Mapping[str, str]) -> list[State] | None:
     """The states of a job, one for each task of an array; None once Slurm has forgotten it.
 
     From `scontrol show job`, which every version and every site has; accounting need not
     be there. Raises UnavailableError where the controller does not answer.
     """
-    done = _run(["scontrol", "-o", "show", "job", job_id], environment)
+    where = ["-M", job.cluster] if job.cluster else []
+    done = _run(["scontrol", *where, "-o", "show", "job", job.job_id], environment)
     if done.returncode != 0:
         if "Invalid job id" in done.stderr:
             return None
@@ -142,20 +155,25 @@ def job_states(job_id: str, environment: Mapping[str, str]) -> list[State] | Non
     return [_parse_state(line) for line in done.stdout.split("\n") if line.strip()]
 
 
-# In this order on 20.11 to 26.05, behind the name and before everything else a user writes.
+# The fields behind the job's name, in this order on 20.11 to 26.05. A name may hold any
+# text, so the last place that has them all is the real one.
 _STATE = re.compile(
-    r" JobState=(\w+) Reason=(\S*) Dependency=\S* Requeue=\d+ Restarts=\d+ .*? ExitCode=(\d+:\d+) "
+    r" UserId=\S+\(\d+\) GroupId=\S+\(\d+\) MCS_label=\S+ Priority=\d+ Nice=-?\d+"
+    r" Account=\S+ QOS=\S+( WCKey=\S+)? JobState=(?P<state>\w+) Reason=(?P<reason>\S*)"
+    r" Dependency=\S* Requeue=\d+ Restarts=\d+ BatchFlag=\d+ Reboot=\d+"
+    r" ExitCode=(?P<exit_code>\d+:\d+) "
 )
 
 
 def _parse_state(line: str) -> State:
-    found = _STATE.search(line)
-    if found is None:
+    places = list(_STATE.finditer(line))
+    if not places:
         raise UnavailableError(
             "scontrol show job answered in a form that is not known",
             fix="look with squeue; the job itself goes on",
         )
-    return State(*found.groups())
+    found = places[-1]
+    return State(found["state"], found["reason"], found["exit_code"])
 
 
 def exit_status(states: list[State]) -> int:

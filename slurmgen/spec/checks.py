@@ -157,7 +157,7 @@ def _times(spec: JobSpec) -> Iterator[Conflict]:
         yield _conflict(
             "time_min",
             ("time", "time_min"),
-            f"time_min {spec.time_min} is longer than time {spec.time}",
+            f"time_min {spec.time_min} is longer than {spec.time or 'any time'}",
             "Slurm: Invalid time-min specification",
             "write a time_min below time",
         )
@@ -219,39 +219,104 @@ def _hosts(spec: JobSpec) -> Iterator[Conflict]:
 # Set in each task by the script itself, or Slurm's to set.
 _RANK_VARIABLES = frozenset(
     "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK MASTER_ADDR "
-    "MASTER_PORT".split()
+    "MASTER_PORT SLURMGEN_LAUNCHER SLURMGEN_WORLD_SIZE".split()
 )
 _DEVICE_VARIABLES = frozenset(
     "CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL "
     "ZE_AFFINITY_MASK".split()
 )
+# Bash reads code or options from them, or refuses to set them (bash(1), Shell Variables).
+_BASH_VARIABLES = frozenset(
+    "BASH_ENV ENV PS4 PROMPT_COMMAND SHELLOPTS BASHOPTS POSIXLY_CORRECT IFS UID EUID PPID "
+    "BASH_VERSINFO BASHPID DIRSTACK FUNCNAME GROUPS".split()
+)
+# The rendered script's own.
+_SCRIPT_VARIABLES = frozenset("command first_node init task".split())
+
+
+def refused_variable(name: str) -> Refusal | None:
+    """Why a variable must not be set in the batch shell, or None where it may."""
+    if name in _RANK_VARIABLES:
+        return Refusal(
+            f"{name} is set by the script, in each task",
+            why="exported in the batch shell, it would be the same in every task",
+            fix="remove it",
+        )
+    if name in _DEVICE_VARIABLES:
+        return Refusal(
+            f"{name} is Slurm's to set",
+            why="another list hides the job's GPUs, or takes those of another job",
+            fix="remove it: the device follows from the local rank",
+        )
+    if name in _BASH_VARIABLES or name.startswith("BASH_FUNC"):
+        return Refusal(
+            f"{name} belongs to Bash",
+            why="Bash would run it as code, change its own ways by it, or refuse to set it",
+            fix="remove it; code goes into setup.commands",
+        )
+    if name in _SCRIPT_VARIABLES:
+        return Refusal(
+            f"{name} is a name of the script's own", why="the script sets it", fix="rename it"
+        )
+    if name.startswith(("SLURM_", "SLURMD_", "SBATCH_", "SRUN_")):
+        return Refusal(
+            f"{name} belongs to Slurm",
+            why="srun would read it as an option",
+            fix="remove it, or use the job file's key",
+        )
+    return None
 
 
 def _environment(spec: JobSpec) -> Iterator[Conflict]:
     for name in spec.env:
-        if name in _RANK_VARIABLES:
+        refusal = refused_variable(name)
+        if refusal is not None:
+            yield Conflict(("env", name), ("env",), refusal)
+
+
+# bash(1), torchrun and a forking parent end by these; the program's own handler is not
+# theirs. What ends or stops everything anyway needs no handler.
+_ALWAYS_DEADLY = ("KILL", "TERM", "STOP", "CONT")
+
+
+def _signal(spec: JobSpec) -> Iterator[Conflict]:
+    if spec.signal is None:
+        return
+    flags, _, rest = spec.signal.rpartition(":")
+    if "B" in flags and not any("trap" in text for text in spec.setup.commands):
+        yield _conflict(
+            "signal",
+            ("signal", "setup"),
+            f"signal {spec.signal} goes to the batch shell alone",
+            "the batch shell would die of it, and the job with it, before the program hears of it",
+            f"write signal: {rest}, which goes to the program, or set a trap in setup.commands",
+        )
+    if "B" not in flags and spec.launcher in ("torchrun", "spawn"):
+        if rest.partition("@")[0] not in _ALWAYS_DEADLY:
             yield _conflict(
-                ("env", name),
-                ("env",),
-                f"{name} is set by the script, in each task",
-                "exported in the batch shell, it would be the same in every task",
-                "remove it",
+                "signal",
+                ("signal", "launcher"),
+                f"signal {spec.signal} with launcher {spec.launcher}",
+                "the process that started the ranks gets it too, dies of it, and ends them",
+                "use launcher: srun, where each rank gets it",
             )
-        elif name in _DEVICE_VARIABLES:
+
+
+def _binding(spec: JobSpec) -> Iterator[Conflict]:
+    """Binding tasks to GPUs hides the node's other GPUs from them."""
+    from slurmgen.spec.gres import parse_gpus
+
+    gpus = parse_gpus(spec.gpus_per_node)[1] if spec.gpus_per_node else 0
+    for option in ("gpu-bind", "tres-bind"):
+        value = spec.sbatch.get(option)
+        if value is not None and "none" not in value and gpus > 1:
             yield _conflict(
-                ("env", name),
-                ("env",),
-                f"{name} is Slurm's to set",
-                "another list hides the job's GPUs, or takes those of another job",
-                "remove it: the device follows from the local rank",
-            )
-        elif name.startswith(("SLURM_", "SLURMD_", "SBATCH_", "SRUN_", "BASH_FUNC")):
-            yield _conflict(
-                ("env", name),
-                ("env",),
-                f"{name} belongs to Slurm or to Bash",
-                "srun would read it as an option",
-                "remove it, or use the job file's key",
+                ("sbatch", option),
+                ("sbatch", "gpus_per_node"),
+                f"{option}: {value} with {gpus} GPUs per node",
+                "each task would see some of the node's GPUs only, numbered from 0: the local "
+                "rank is no index any more, and NCCL does not reach its peers",
+                f"remove {option}: each rank takes its own GPU",
             )
 
 
@@ -277,5 +342,7 @@ _CHECKS = (
     _array_tokens,
     _hosts,
     _environment,
+    _signal,
+    _binding,
     _options,
 )

@@ -54,16 +54,19 @@ def check_pattern(text: str) -> str:
     return text
 
 
-def log_directory(pattern: str) -> str | None:
-    """The folder that must exist before the job starts; None where it is the current one.
+def log_directory(pattern: str, *, job_name: str, user: str) -> tuple[str | None, str | None]:
+    """The folder that must exist before the job starts, and the one nobody can make before.
 
-    Folders behind the first pattern are made only from Slurm 23.02 on, and nobody can
-    make them before the job has an id.
+    The first is None where it is the current one; the second where the folder is known:
+    only `%x`, `%u` and `%%` are, before the job has an id. Slurm makes folders by itself
+    from 23.02 on; older ones end the job at its start, without a log.
     """
-    folder, slash, _ = pattern.rpartition("/")
+    known = {"%x": job_name, "%u": user, "%%": "%"}
+    path = re.sub(r"%\d*[xu%]", lambda found: known["%" + found.group()[-1]], pattern)
+    folder, slash, _ = path.rpartition("/")
     if not slash:
-        return None
-    fixed = folder.split("%", 1)[0]
-    if fixed != folder:
-        fixed = fixed.rpartition("/")[0]
-    return fixed or None
+        return None, None
+    unknown = re.search(r"%\d*[AajJnNst]", pattern.rpartition("/")[0])
+    if unknown is None:
+        return folder or "/", None
+    return folder.split(unknown.group(), 1)[0].rpartition("/")[0] or None, folder

@@ -14,9 +14,14 @@ from pydantic import Field, model_validator
 from slurmgen.spec import checks
 from slurmgen.spec import fields as f
 from slurmgen.spec.base import SpecModel
+from slurmgen.spec.quick import MOST, MOST_TASKS
 from slurmgen.spec.setup import Setup
 
-PositiveInt = Annotated[int, Field(ge=1)]
+# Tasks in all: no job has more, and a plan of them can still be drawn.
+Tasks = Annotated[int, Field(ge=1, le=MOST_TASKS)]
+# Slurm keeps counts of nodes, of tasks on a node and of CPUs in 16 bits, and uses the top
+# values itself (NO_VAL16 in slurm/slurm.h).
+Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
 class JobSpec(SpecModel):
@@ -34,17 +39,17 @@ class JobSpec(SpecModel):
     reservation: f.Identifier | None = None
     constraint: f.Constraint | None = Field(None, examples=["a100&nvlink"])
 
-    nodes: f.NodeCount = Field(1, description="number of nodes")
+    nodes: f.NodeCount = Field(1, ge=1, le=MOST, description="number of nodes")
     gpus_per_node: f.GpuCount | None = Field(
         None, description="[type:]count", examples=["a100:4", "4"]
     )
-    ntasks_per_node: PositiveInt | None = None
-    ntasks: PositiveInt | None = Field(None, description="tasks in all, for jobs without GPUs")
-    nproc_per_node: PositiveInt | None = Field(
+    ntasks_per_node: Count | None = None
+    ntasks: Tasks | None = Field(None, description="tasks in all, for jobs without GPUs")
+    nproc_per_node: Count | None = Field(
         None, description="ranks per node that torchrun or spawn start; default: one per GPU"
     )
-    cpus_per_task: PositiveInt | None = None
-    cpus_per_gpu: PositiveInt | None = Field(
+    cpus_per_task: Count | None = None
+    cpus_per_gpu: Count | None = Field(
         None, description="becomes --cpus-per-task, by the GPUs of a task"
     )
     mem: f.Memory | None = Field(None, description="per node; 0: all", examples=["64G"])
@@ -83,7 +88,9 @@ class JobSpec(SpecModel):
     setup: Setup = Setup()
     env: f.Environment = Field(default_factory=dict)
     command: f.Command | None = Field(
-        None, description="a string is Bash, evaluated in each task; a list is literal words"
+        None,
+        description="text is Bash, evaluated in each task up to the first line that fails; a list "
+        "is literal words",
     )
     ddp: f.Word | None = Field(
         None, description="train.py or package.module:function, under the bundled entrypoint"

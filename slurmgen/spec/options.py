@@ -63,12 +63,20 @@ def _plugin_option(name: str, value: dict[str, Any]) -> str | None:
             why="that is for the option of a site's plugin",
             fix=f"write {name}: {{value: …, plugin: true}}",
         )
-    plain = name.replace("-", "").replace("_", "")
-    if catalog.find(name) is not None or not (plain.isascii() and plain.isalnum()):
+    option = name.replace("_", "-")
+    plain = option.replace("-", "")
+    if not (plain.isascii() and plain.isalnum()) or len(plain) < 2:
+        raise Refusal(
+            f"{name} is no name of an option",
+            why="it is letters, digits and dashes, at least two",
+            fix="check it in the site's documentation",
+        )
+    known = next((o for o in catalog.options() if o.startswith(option)), None)
+    if known is not None:
         raise Refusal(
             f"{name} is not a plugin's option",
-            why="sbatch has it itself" if plain.isalnum() else "it is no name of an option",
-            fix=f"write {name}: VALUE",
+            why=f"sbatch takes it for {known}: it understands beginnings of its options",
+            fix=f"write {known}: VALUE, if that is meant",
         )
     given = value.get("value")
     if given is None or text(given) == "true":

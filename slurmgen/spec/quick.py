@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from slurmgen.spec.readers import Reader
 
 
+# The most of each count; `spec/job.py` says why.
+MOST = 65_533
+MOST_TASKS = 16_000_000
+
+
 class _Doubtful(Exception):
     """Let Pydantic judge."""
 
@@ -52,11 +57,15 @@ def _read(
     return SimpleNamespace(**values)
 
 
-def _number(value: Any) -> int:
+def _number(value: Any, most: int = MOST) -> int:
     text = readers.text(value)
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= most):
         raise _Doubtful
     return int(text)
+
+
+def _tasks(value: Any) -> int:
+    return _number(value, MOST_TASKS)
 
 
 def _truth(value: Any) -> bool:
@@ -98,7 +107,7 @@ def _container(value: Any) -> SimpleNamespace:
     return _read(given, _CONTAINER, {**dict.fromkeys(_CONTAINER), "mounts": ()})
 
 
-_MODULES: dict[str, Reader] = {"purge": _truth, "use": readers.paths, "load": readers.words}
+_MODULES: dict[str, Reader] = {"purge": _truth, "use": readers.paths, "load": readers.module_names}
 _CONTAINER: dict[str, Reader] = {
     "image": readers.path,
     "runtime": _one_of("apptainer", "singularity", "pyxis"),
@@ -126,7 +135,7 @@ _JOB: dict[str, Reader] = {
     "nodes": _number,
     "gpus_per_node": readers.gpus,
     "ntasks_per_node": _number,
-    "ntasks": _number,
+    "ntasks": _tasks,
     "nproc_per_node": _number,
     "cpus_per_task": _number,
     "cpus_per_gpu": _number,

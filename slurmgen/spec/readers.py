@@ -35,6 +35,8 @@ def text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return str(value)
+    if value is None:
+        raise Refusal("the value is empty", why="~, null and nothing are no value", fix="give one")
     raise Refusal(
         f"{kind(value)} in place of one value", why="it is one text", fix="write one value"
     )
@@ -70,7 +72,16 @@ def _all(reader: Reader) -> Callable[[Any], tuple[Any, ...]]:
     """`reader` of each item of a list; a single value stands for a list of one."""
 
     def read(value: Any) -> tuple[Any, ...]:
-        return tuple(map(reader, value if isinstance(value, (list, tuple)) else [text(value)]))
+        if not isinstance(value, (list, tuple)):
+            return (reader(value),)
+        items = []
+        for index, item in enumerate(value):
+            try:
+                items.append(reader(item))
+            except Refusal as refusal:
+                refusal.inner = (index,)
+                raise
+        return tuple(items)
 
     return read
 
@@ -96,7 +107,24 @@ def path(value: Any) -> str:
             why="only ${NAME} is expanded in paths; ~ would be a folder of that name",
             fix=f"write ${{HOME}}{home}",
         )
+    if given.startswith("-"):
+        raise Refusal(
+            f'"{given}" starts with a dash',
+            why="the program that is given it would take it for an option",
+            fix=f"write ./{given}",
+        )
     split_expansions(given)
+    return given
+
+
+def _module(value: Any) -> str:
+    given = identifier(value)
+    if given.startswith("-"):
+        raise Refusal(
+            f'"{given}" starts with a dash',
+            why="module would take it for an option",
+            fix="check the name with module avail",
+        )
     return given
 
 
@@ -209,6 +237,12 @@ def template_name(value: Any) -> str:
     """The name of a template, without its suffix."""
     given = text(value)
     parts = given.split("/")
+    if parts[0] in ("partials", "slurmgen"):
+        raise Refusal(
+            f'"{given}" is a part of a template',
+            why="by itself it is no script",
+            fix="write, say, template: job",
+        )
     if not all(p and not p.startswith(".") and p.isprintable() for p in parts) or "\\" in given:
         raise Refusal(
             f'"{given}" is not the name of a template',
@@ -283,6 +317,7 @@ def _variable(variable: str, value: Any) -> str:
 
 words = _all(word)
 paths = _all(path)
+module_names = _all(_module)
 bash_lines = _all(bash)
 name_list = _joined(identifier)
 licenses = _joined(_license_list)

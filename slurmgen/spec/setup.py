@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import BashLines, Path, Paths, Words
+from slurmgen.spec.fields import BashLines, ModuleNames, Path, Paths
 
 
 def _modules_from_list(value: Any) -> Any:
@@ -23,7 +23,7 @@ class Modules(SpecModel):
 
     purge: bool = Field(False, description="run `module purge` first")
     use: Paths = Field((), description="folders for `module use`")
-    load: Words = Field((), examples=[["cuda/12.4"]])
+    load: ModuleNames = Field((), examples=[["cuda/12.4"]])
 
 
 class Container(SpecModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from slurmgen.placement import seats
 from tests.slurm.conftest import PROBE, ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from slurmgen.plan import JobPlan
     from tests.slurm.conftest import Cluster, Ran
 
@@ -239,3 +242,47 @@ def test_bash_is_found_where_the_job_gets_no_environment(cluster: Cluster) -> No
     ran = cluster.run({"nodes": 2, "export": "NIL", "command": "echo met $RANK"})
     assert ran.status == 0, ran.log
     assert sorted(ran.log.split()) == ["0", "1", "met", "met"]
+
+
+def test_the_first_line_that_fails_ends_the_task(cluster: Cluster) -> None:
+    """Or a rank that died would look as if it had finished, and the others wait for it."""
+    ran = cluster.run({"ntasks_per_node": 2, "command": "echo before\nfalse | true\necho after"})
+    assert ran.status != 0
+    assert "before" in ran.log
+    assert "after" not in ran.log
+
+
+CATCHES = """\
+import pathlib, signal, sys, time
+def save(*_):
+    time.sleep(1)
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGUSR1, save)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_jobs_signal_reaches_the_program_and_not_the_bash_around_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    program = tmp_path / "catches.py"
+    program.write_text(CATCHES)
+    job = {"nodes": 2, "signal": "USR1@60", "command": f"python {program}\necho went on"}
+    started = cluster.start(job)
+    log = started[2] / "log"
+    until(lambda: log.exists() and log.read_text().count("ready") == 2)
+    (job_id,) = cluster.sandbox.run(["squeue", "-h", "-o", "%i"]).stdout.split()
+    cluster.sandbox.run(["scancel", "--signal=USR1", job_id])
+    ran = cluster.finish(started)
+    assert ran.status == 0, ran.log
+    assert ran.log.count("saved") == 2
+    assert ran.log.count("went on") == 2
+
+
+def until(met: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -119,7 +120,8 @@ def test_a_controller_that_is_down(tmp_path: Path) -> None:
 
 
 def test_wait_is_not_fooled_by_a_name(sandbox: Sandbox, tmp_path: Path) -> None:
-    name = r'"x JobState=COMPLETED Reason=None Dependency=(null) ExitCode=0:0 \L"'
+    fields = "Dependency=(null) Requeue=0 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0 "
+    name = rf'"x JobState=COMPLETED Reason=None {fields}\L"'
     job = f"job_name: {name}\ntime: 1m\noutput: log\ncommand: sleep 1; exit 3\n"
     done = submit(sandbox, tmp_path, job, "--wait")
     assert done.returncode == 3, done.stderr
@@ -134,3 +136,54 @@ def test_wait_remembers_a_task_that_slurm_has_forgotten(tmp_path: Path) -> None:
     with Sandbox.up(name="forgets", shape=shape, directory=tmp_path / "root") as sandbox:
         done = submit(sandbox, tmp_path, job, "--wait")
     assert done.returncode == 5, done.stderr
+
+
+def test_folders_named_by_what_is_known_before_the_job_has_an_id(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    job = "job_name: exp/1\ntime: 1m\noutput: logs/%x-%j.out\nerror: err/%u/%j\ncommand: echo hi\n"
+    done = submit(sandbox, tmp_path, job, "--wait")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "logs" / "exp" / f"1-{done.stdout.strip()}.out").read_text() == "hi\n"
+
+
+def test_folders_that_nobody_can_make_are_refused_by_old_versions(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """From 23.02 on Slurm makes them by itself."""
+    done = submit(sandbox, tmp_path, "output: logs/%j/out\ncommand: 'true'\n", "--wait")
+    if sandbox.version < "23.02":
+        assert done.returncode == 3
+        assert "logs/%j" in done.stderr
+        assert not (tmp_path / "logs").exists()
+    else:
+        assert done.returncode == 0, done.stderr
+
+
+def test_no_folder_is_left_of_a_job_that_was_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    job = "partition: nosuch\noutput: there/a/b/%j.out\ncommand: 'true'\n"
+    assert submit(sandbox, tmp_path, job).returncode == 3
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_control_c_while_waiting_leaves_the_job_alone(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("time: 1m\noutput: log\ncommand: sleep 60\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slurmgen", "submit", "--wait", "job.yaml"],
+        cwd=tmp_path,
+        env={**sandbox.environment(), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    job_id = process.stdout.readline().strip()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    state = sandbox.run(["squeue", "-h", "-j", job_id, "-o", "%T"]).stdout.strip()
+    sandbox.run(["scancel", job_id])
+    assert process.returncode == 130
+    assert f"scancel {job_id}" in said
+    assert "Traceback" not in said
+    assert state in ("PENDING", "RUNNING", "CONFIGURING")

@@ -200,6 +200,13 @@ STRICTER: dict[str, list[str]] = {
         "--distribution=arbitrary",
         "--distribution=arbitrary -N2",
     ],
+    "ends the batch shell, which has no trap, and with it the job": [
+        "--signal=B:USR1@120",
+        "--signal=RB:USR1@120",
+        "--signal=BR:USR1@120",
+        "--signal=b:usr1@120",
+        "--signal=B:10",
+    ],
     "is gone from newer versions": ["--get-user-env=10L"],
     "is an abbreviation, which changes its meaning when an option is added": [
         "--ntasks-per-no=2",

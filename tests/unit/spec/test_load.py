@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmgen.errors import InvalidInput
+from slurmgen.errors import InvalidInput, UsageError
 from slurmgen.spec.job import JobSpec
 from slurmgen.spec.load import load_job
 
@@ -70,6 +70,18 @@ WRONG = {
     "env:\n  RANK: 0": (3, 3, "RANK is set by the script", "remove"),
     "env: {CUDA_VISIBLE_DEVICES: 0}": (2, 7, "Slurm's to set", "local rank"),
     "env: {SLURM_X: 1}": (2, 7, "belongs to Slurm", "remove"),
+    "env: {BASH_ENV: x}": (2, 7, "BASH_ENV belongs to Bash", "setup.commands"),
+    "env: {UID: 5}": (2, 7, "UID belongs to Bash", "remove"),
+    "env: {first_node: x}": (2, 7, "a name of the script's own", "rename"),
+    "signal: B:USR1@120": (2, 9, "goes to the batch shell alone", "write signal: USR1@120"),
+    "launcher: torchrun\nsignal: USR1": (3, 9, "signal USR1 with launcher torchrun", "srun"),
+    "gpus_per_node: 4\nsbatch: {gpu-bind: 'single:1'}": (3, 10, "single:1 with 4 GPUs", "remove"),
+    "sbatch: {gpus-per-t: {value: 1, plugin: true}}": (2, 10, "not a plugin's", "gpus-per-task"),
+    "sbatch: {N: {value: 1, plugin: true}}": (2, 10, "no name of an option", "documentation"),
+    "setup: {venv: -x}": (2, 15, "starts with a dash", "write ./-x"),
+    "setup: {modules: [-h]}": (2, 19, "starts with a dash", "module avail"),
+    "template: partials/port": (2, 11, "a part of a template", "template: job"),
+    "output: a\\b": (2, 9, "backslash", "remove"),
     "sbatch: {hint: foo}": (2, 10, '"foo" is no value for hint', "sbatch(1)"),
     "sbatch: {gpus: 4}": (2, 10, "gpus does not belong", "gpus_per_node"),
     "sbatch: {label: true}": (2, 10, "label is an option of srun", "remove it"),
@@ -227,3 +239,113 @@ def check(text: str) -> None:
         assert diagnostic.location.column >= 1
         assert "Input should be" not in diagnostic.message
         assert "valid" not in diagnostic.message.lower().split()
+
+
+# --- overrides -----------------------------------------------------------------------
+
+
+def overridden(text: str, *overrides: str) -> JobSpec:
+    return load_job(MINIMAL + text, "job.yaml", overrides=overrides).spec
+
+
+def test_an_override_completes_what_is_written_short() -> None:
+    modules = overridden("setup: {modules: [cuda/12, gcc]}", "setup.modules.purge=true").setup
+    assert modules.modules is not None
+    assert (modules.modules.purge, modules.modules.load) == (True, ("cuda/12", "gcc"))
+    word = overridden("setup: {modules: cuda/12}", "setup.modules.purge=true").setup.modules
+    assert word is not None
+    assert (word.purge, word.load) == (True, ("cuda/12",))
+    container = overridden("setup: {container: img.sif}", "setup.container.gpu=none").setup
+    assert container.container is not None
+    assert (container.container.image, container.container.gpu) == ("img.sif", "none")
+    full = overridden("setup: {modules: {load: [a], purge: true}}", "setup.modules.load=[b]").setup
+    assert full.modules is not None
+    assert (full.modules.purge, full.modules.load) == (True, ("b",))
+
+
+@pytest.mark.parametrize("written", ["gpu_bind", "gpu-bind"])
+@pytest.mark.parametrize("given", ["gpu_bind", "gpu-bind"])
+def test_an_override_of_an_option_wins_however_either_is_spelt(written: str, given: str) -> None:
+    text = f"gpus_per_node: 1\nsbatch: {{{written}: closest, nice: 3}}"
+    found = overridden(text, f"sbatch.{given}=none").sbatch
+    assert found == {"gpu-bind": "none", "nice": "3"}
+    assert overridden(text, f"sbatch.{given}=~").sbatch == {"nice": "3"}
+
+
+def test_a_wrong_option_of_an_override_is_shown_there() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        overridden("sbatch: {gpu_bind: closest}\ngpus_per_node: 1", "sbatch.gpu_bind=nosuch")
+    (found,) = caught.value.diagnostics
+    assert found.location == ("--set sbatch.gpu_bind=nosuch", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("nodes", "is not KEY=VALUE"),
+        ("=2", "is not KEY=VALUE"),
+        ("a..b=1", "is not KEY=VALUE"),
+        (".a=1", "is not KEY=VALUE"),
+        ("a.=1", "is not KEY=VALUE"),
+        ("a.b.c.d=1", "deeper than any key"),
+        ("nodes=2\nfoo: 1", "more than one value"),
+        ("nodes.x=1", "nodes has no keys"),
+        ("command.0=x", "command has no keys"),
+    ],
+)
+def test_an_override_that_is_none(override: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        overridden("nodes: 2", override)
+
+
+@pytest.mark.parametrize(
+    ("override", "line", "column"),
+    [("job_name=a: b", 1, 2), ("job_name=\x07", 1, 1), ("args=!x [a]", 1, 1), ("job_name=a\n b: c",
+     2, 3)],
+)  # fmt: skip
+def test_the_place_in_an_override_is_counted_from_its_value(
+    override: str, line: int, column: int
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        overridden("", override)
+    key = override.partition("=")[0]
+    assert caught.value.diagnostics[0].location == (f"--set {key}", line, column)
+
+
+def test_a_value_of_several_lines() -> None:
+    assert overridden("", "command=|\n  a\n  b\n").command == "a\nb\n"
+    assert overridden("", "env=\n  A: 1\n  B: 2\n").env == {"A": "1", "B": "2"}
+
+
+# --- numbers without end -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["nodes", "ntasks", "ntasks_per_node", "nproc_per_node", "cpus_per_task", "cpus_per_gpu"],
+)
+def test_every_count_has_the_same_words(key: str) -> None:
+    (found,) = errors(f"{MINIMAL}{key}: {'9' * 5000}\n")
+    assert found.message == f'{key} is "{"9" * 60}…"'
+    assert (found.location.line, found.fix) == (2, "write a smaller number")
+    (found,) = errors(f"{MINIMAL}{key}: 999999999\n")
+    assert found.message == f'{key} is "999999999"'
+    assert found.why.startswith("the most is ")
+    assert found.fix.endswith(" or less")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "why"),
+    [
+        (f"n[1-{'9' * 5000}]", "digits"),
+        (f"n[{'0' * 5000}-1]", "digits"),
+        ("n[0-65534][0-65534]", "more than 65536 hosts"),
+        ("n[1-300]a[1-300]b[1-9]", "more than 65536 hosts"),
+        ("n[" + ",".join(["0-65535"] * 400) + "]", "more than 65536 hosts"),
+    ],
+)
+def test_no_list_of_hosts_fills_the_memory(hosts: str, why: str) -> None:
+    (found,) = errors(f"{MINIMAL}nodelist: {hosts}\n")
+    assert (found.location.line, found.location.column) == (2, 11)
+    assert why in found.why
+    assert len(found.message) < 200

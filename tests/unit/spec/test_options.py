@@ -23,7 +23,6 @@ REFUSED = [
     ("gres-flags", "allow-task-sharing"),
     ("tmp", "٥G"),
     ("mincpus", "+1"),
-    ("requeue", "expedite"),
     ("wckey", ""),
     ("comment", "é" * 600),
     ("wrap", "true"),
@@ -56,8 +55,6 @@ def test_refused(name: str, value: str | None) -> None:
         ("gpu-bind", "none", None, True),
         ("gres-flags", "multiple-tasks-per-sharing", "22.05", False),
         ("gres-flags", "multiple-tasks-per-sharing", "24.11", True),
-        ("requeue", "expedite", "25.05", False),
-        ("requeue", "expedite", "25.11", True),
         ("wckey", "*x", "26.05", False),
     ],
 )

@@ -1,0 +1,44 @@
+"""What README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from slurmgen.cluster import generic
+from slurmgen.errors import InvalidInput
+from slurmgen.picture import draw
+from slurmgen.plan import resolve
+from slurmgen.report import format_text
+from slurmgen.spec.load import load_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_job_file_and_its_picture(golden: Callable[[Path, str], None]) -> None:
+    loaded = load_job(blocks("yaml")[0], "job.yaml")
+    golden(ROOT / "docs" / "plan.svg", draw(resolve(loaded.spec, generic.PROFILE)))
+
+
+def test_the_errors_of_the_wrong_one() -> None:
+    text = blocks("yaml")[1]
+    with pytest.raises(InvalidInput) as caught:
+        load_job(text, "job.yaml")
+    said = format_text(caught.value.diagnostics, {"job.yaml": text})
+    assert said + "\n" == blocks("text")[0]
+
+
+def test_every_path_it_names_is_there() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
