@@ -11,7 +11,7 @@
 #
 # PYTHON=python3.12      another interpreter       VENV=/tmp/venv     another place
 # TORCH_INDEX=URL        another build of torch, e.g. https://download.pytorch.org/whl/cu128
-# PYTEST_ARGS="-k lint"  more for pytest           JOBS=4             test processes
+# PYTEST_ARGS="-k plan"  more for pytest           JOBS=4             test processes
 
 PYTHON ?= python3
 VENV ?= .venv

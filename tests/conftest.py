@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,8 +44,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    # Debian keeps the daemons where a user's PATH does not look.
-    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    # shellcheck and torchrun come with the environment; Debian keeps the daemons where a
+    # user's PATH does not look.
+    path = [str(Path(sys.executable).parent)]
+    path += os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join([*path, *(p for p in SBIN if p not in path)])
 
 
