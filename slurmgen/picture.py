@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from slurmgen.commands.plan import cost_lines
-from slurmgen.placement import Seat, seats
+from slurmgen.cost import cost_lines
+from slurmgen.placement import Seat, seat, seats_on
 from slurmgen.render import one_line, summary
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _CELL_WIDTH, _CELL_HEIGHT, _GAP, _MARGIN = 104, 64, 8, 24
 _TITLE, _FOOTER = 68, 52
 _COLUMNS = 8  # cells in a row of one node
-_MAX_NODES = 16  # boxes; the last one stands for the rest
+_MAX_NODES = 16  # boxes, and a line for the rest
+_MAX_CELLS = 128  # of one node; the last one stands for the rest
 _STYLE = """
   text { font-family: system-ui, "Helvetica Neue", Arial, sans-serif; fill: #1f2933; }
   .title { font-size: 18px; font-weight: 600; } .text { font-size: 13px; fill: #52606d; }
@@ -28,13 +29,10 @@ _STYLE = """
 
 def draw(plan: JobPlan) -> str:
     """The SVG document; the same bytes for the same plan."""
-    by_node: dict[int, list[Seat]] = {node: [] for node in range(plan.nodes)}
-    for seat in seats(plan):
-        by_node[seat.node].append(seat)
-    cells = {node: _cells(plan, by_node[node]) for node in by_node}
-    columns = min(_COLUMNS, max(len(found) for found in cells.values()))
+    shown = range(min(plan.nodes, _MAX_NODES))
+    cells = [_cells(plan, node) for node in shown]
+    columns = min(_COLUMNS, max(len(found) for found in cells))
     width = max(640, 2 * _MARGIN + columns * (_CELL_WIDTH + _GAP) + _GAP)
-    shown = list(by_node)[:_MAX_NODES]
     y = _TITLE
     parts: list[str] = []
     for node in shown:
@@ -42,7 +40,9 @@ def draw(plan: JobPlan) -> str:
         parts.append(box)
         y += height + _GAP
     if len(shown) < plan.nodes:
-        more = f"and {plan.nodes - len(shown)} more nodes with the same ranks per node"
+        more = f"and {plan.nodes - len(shown)} more nodes"
+        if plan.layout.ntasks % plan.nodes == 0:
+            more += " with the same ranks per node"
         parts.append(_text(_MARGIN, y + 16, more, "text"))
         y += 28
     for line in cost_lines(plan):
@@ -60,19 +60,27 @@ def draw(plan: JobPlan) -> str:
     return f"{head}\n{body}\n</svg>\n"
 
 
-def _cells(plan: JobPlan, here: list[Seat]) -> list[tuple[str, str, str]]:
+def _cells(plan: JobPlan, node: int) -> list[tuple[str, str, str]]:
     """(class, bold line, small line) of each cell of one node."""
-    if not plan.gpus_per_node:
-        return [("cpu", f"rank {seat.rank}", _cpus(seat.cpus)) for seat in here]
-    cells = []
-    for gpu in range(plan.gpus_per_node):
-        seat = next((seat for seat in here if gpu in seat.gpus), None)
-        if seat is None:
-            cells.append(("idle", "idle", f"GPU {gpu}"))
-            continue
-        name = "one process" if plan.launcher == "plain" else f"rank {seat.rank}"
-        cells.append(("cell", name, f"GPU {gpu} · {_cpus(seat.cpus)}"))
+    numbers = seats_on(plan, node)
+    here = [seat(plan, number) for number in numbers[:_MAX_CELLS]]
+    if plan.gpus_per_node:
+        count = plan.gpus_per_node
+        cells = [_gpu_cell(plan, here, gpu) for gpu in range(min(count, _MAX_CELLS))]
+    else:
+        count = len(numbers)
+        cells = [("cpu", f"rank {found.rank}", _cpus(found.cpus)) for found in here]
+    if count > _MAX_CELLS:
+        cells[-1] = ("cell", f"{count - _MAX_CELLS + 1} more", "")
     return cells
+
+
+def _gpu_cell(plan: JobPlan, here: list[Seat], gpu: int) -> tuple[str, str, str]:
+    user = next((found for found in here if gpu in found.gpus), None)
+    if user is None:
+        return ("idle", "idle", f"GPU {gpu}")
+    name = "one process" if plan.launcher == "plain" else f"rank {user.rank}"
+    return ("cell", name, f"GPU {gpu} · {_cpus(user.cpus)}")
 
 
 def _cpus(count: int) -> str:

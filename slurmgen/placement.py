@@ -20,24 +20,38 @@ class Seat(NamedTuple):
     cpus: int
 
 
-def tasks_on_nodes(plan: JobPlan) -> list[int]:
-    """Tasks on each node: Slurm spreads them evenly, the first nodes taking the rest."""
-    each, rest = divmod(plan.layout.ntasks, plan.nodes)
-    return [each + (node < rest) for node in range(plan.nodes)]
+def seat(plan: JobPlan, index: int) -> Seat:
+    """Seat number `index` (from 0) in the order of nodes and local ranks.
+
+    Slurm spreads tasks evenly, the first nodes taking the rest.
+    """
+    layout = plan.layout
+    if plan.launcher == "plain":
+        return Seat(0, 0, 0, tuple(range(plan.gpus_per_node)), plan.cpus_per_task)
+    each, rest = divmod(layout.ntasks, plan.nodes)
+    each *= layout.nproc_per_task
+    most = each + layout.nproc_per_task
+    if index < rest * most:
+        node, local = divmod(index, most)
+    else:
+        node, local = divmod(index - rest * most, each)
+        node += rest
+    # Dealt out in turn, every node before this one has its task of this round, and all nodes
+    # have one of each round before.
+    cyclic = plan.distribution.startswith("cyclic") and layout.nproc_per_task == 1
+    rank = local * plan.nodes + node if cyclic else index
+    gpus = (local,) if plan.gpus_per_node else ()
+    return Seat(rank, node, local, gpus, plan.cpus_per_rank)
 
 
 def seats(plan: JobPlan) -> Iterator[Seat]:
     """Every rank of the job, in the order of nodes and local ranks."""
-    layout = plan.layout
-    if plan.launcher == "plain":
-        yield Seat(0, 0, 0, tuple(range(plan.gpus_per_node)), plan.cpus_per_task)
-        return
-    counts = tasks_on_nodes(plan)
-    cyclic = plan.distribution.startswith("cyclic") and layout.nproc_per_task == 1
-    first = 0
-    for node, tasks in enumerate(counts):
-        for local in range(tasks * layout.nproc_per_task):
-            rank = sum(min(c, local + (n < node)) for n, c in enumerate(counts)) if cyclic else 0
-            gpus = (local,) if plan.gpus_per_node else ()
-            yield Seat(rank if cyclic else first + local, node, local, gpus, plan.cpus_per_rank)
-        first += tasks * layout.nproc_per_task
+    return (seat(plan, index) for index in range(plan.world_size))
+
+
+def seats_on(plan: JobPlan, node: int) -> range:
+    """The numbers of the seats on one node."""
+    each, rest = divmod(plan.layout.ntasks, plan.nodes)
+    nproc = plan.layout.nproc_per_task
+    first = (node * each + min(node, rest)) * nproc
+    return range(first, first + (each + (node < rest)) * nproc)

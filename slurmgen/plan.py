@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import launchers
 from slurmgen.cluster import limits
+from slurmgen.cluster.limits import Ask
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.gres import parse_gpus
 from slurmgen.spec.time import limit_seconds
@@ -71,13 +72,6 @@ class JobPlan(NamedTuple):
     def world_size(self) -> int:
         return self.layout.world_size
 
-    @property
-    def gpu_hours(self) -> float | None:
-        """The most that one run (one array task) can cost, in GPU-hours."""
-        if self.time is None:
-            return None
-        return self.nodes * self.gpus_per_node * self.time / 3600
-
 
 class PlanError(ValueError):
     """Every Problem that keeps a spec from becoming a plan on this cluster."""
@@ -118,7 +112,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     source: the name of the job file, for the header and the default job name.
     Raises PlanError with every problem found.
     """
-    gpu_type, gpus = parse_gpus(spec.gpus_per_node) if spec.gpus_per_node else (None, 0)
+    given_type, gpus = parse_gpus(spec.gpus_per_node) if spec.gpus_per_node else (None, 0)
     job_name = spec.job_name or PurePath(source).stem or "job"
     launcher = launchers.find(spec.launcher)
     try:
@@ -126,14 +120,23 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     except Problem as problem:
         raise PlanError([problem]) from None
     problems: list[Problem] = []
-    node_type = limits.choose_node_type(spec, profile, gpu_type, gpus, problems)
+    node_type = limits.choose_node_type(spec, profile, given_type, gpus, problems)
+    gpu_type = (node_type.gpu if node_type and gpus else None) or given_type
+    typed = profile.gpus.typed
+    is_typed = typed == "always" or (typed == "optional" and given_type is not None)
     cpus_per_task = _cpus_per_task(spec, node_type, layout, gpus)
+    ask = Ask(node_type, layout, gpu_type if is_typed else None, gpus, cpus_per_task)
     directives = [
         Directive("job-name", job_name, ("job_name",)),
-        *_directives(spec, profile, node_type, layout, gpu_type, gpus, cpus_per_task),
+        *_directives(spec, profile, ask),
     ]
-    mem = next(((d.option, d.value or "") for d in directives if d.option in _MEMORY), None)
-    limits.check(spec, profile, node_type, layout, gpus, cpus_per_task, directives, problems)
+    mem = distribution = None
+    for directive in directives:
+        if directive.option in _MEMORY:
+            mem = directive.option, directive.value or ""
+        elif directive.option == "distribution":
+            distribution = directive.value
+    limits.check(spec, profile, ask, directives, problems)
     if problems:
         raise PlanError(problems)
     setup = spec.setup
@@ -153,13 +156,13 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         directives=tuple(directives),
         nodes=spec.nodes,
         gpus_per_node=gpus,
-        gpu_type=gpu_type or (node_type.gpu if node_type and gpus else None),
+        gpu_type=gpu_type,
         layout=layout,
         cpus_per_task=cpus_per_task,
         cpus_per_rank=max(1, cpus_per_task // layout.nproc_per_task),
         mem=mem,
         time=limit_seconds(spec.time),
-        distribution=spec.sbatch.get("distribution") or "block",
+        distribution=distribution or "block",
         array=spec.array,
         setup=setup,
         module_use=profile.module_use + (modules.use if modules else ()),
@@ -196,16 +199,9 @@ def _cpus_per_task(spec: JobSpec, node_type: NodeType | None, layout: Layout, gp
     return layout.nproc_per_task
 
 
-def _directives(
-    spec: JobSpec,
-    profile: Profile,
-    node_type: NodeType | None,
-    layout: Layout,
-    gpu_type: str | None,
-    gpus: int,
-    cpus_per_task: int,
-) -> list[Directive]:
-    select = node_type.select if node_type else {}
+def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
+    layout = ask.layout
+    select = ask.node_type.select.given() if ask.node_type else {}
     values = spec.__dict__
     found: list[Directive] = []
     for key in _BEFORE:
@@ -216,15 +212,15 @@ def _directives(
     if layout.ntasks != spec.nodes * layout.ntasks_per_node:
         found.append(Directive("ntasks", str(layout.ntasks), ("ntasks",)))
     found.append(Directive("ntasks-per-node", str(layout.ntasks_per_node), ("ntasks_per_node",)))
-    found += _gpu_directives(spec, profile, gpu_type, gpus)
-    found.append(Directive("cpus-per-task", str(cpus_per_task), ("cpus_per_task",)))
+    found += _gpu_directives(spec, profile, ask)
+    found.append(Directive("cpus-per-task", str(ask.cpus_per_task), ("cpus_per_task",)))
     if profile.memory == "explicit":
-        found += _memory_directives(spec, node_type, gpus)
+        found += _memory_directives(spec, ask)
     if spec.exclusive is not None:
         scope = None if spec.exclusive == "true" else spec.exclusive
         found.append(Directive("exclusive", scope, ("exclusive",)))
     for key in _AFTER:
-        value = values.get(key) or select.get(key)
+        value = values.get(key)
         if value is not None:
             found.append(Directive(_OPTIONS[key], value, (key,)))
     if spec.requeue is not None:
@@ -237,13 +233,9 @@ def _directives(
     return found
 
 
-def _gpu_directives(
-    spec: JobSpec, profile: Profile, gpu_type: str | None, gpus: int
-) -> list[Directive]:
-    other = spec.gres
-    count = str(gpus)
-    if gpu_type is not None and profile.gpus.typed != "never":
-        count = f"{gpu_type}:{gpus}"
+def _gpu_directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
+    gpus, other = ask.gpus, spec.gres
+    count = str(gpus) if ask.gpu_type is None else f"{ask.gpu_type}:{gpus}"
     form = profile.gpus.form if gpus else "none"
     if form == "gres":
         gres = f"gpu:{count},{other}" if other else f"gpu:{count}"
@@ -256,11 +248,12 @@ def _gpu_directives(
     return found
 
 
-def _memory_directives(spec: JobSpec, node_type: NodeType | None, gpus: int) -> list[Directive]:
+def _memory_directives(spec: JobSpec, ask: Ask) -> list[Directive]:
     for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
         value = getattr(spec, key)
         if value is not None:
             return [Directive(key.replace("_", "-"), value, (key,))]
-    if node_type is not None and node_type.mem_per_gpu is not None and gpus:
+    node_type = ask.node_type
+    if node_type is not None and node_type.mem_per_gpu is not None and ask.gpus:
         return [Directive("mem-per-gpu", node_type.mem_per_gpu, ("mem_per_gpu",))]
     return []

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster import versions
 from slurmgen.errors import Refusal
 from slurmgen.launchers import Layout, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from slurmgen.cluster.profile import NodeType, Partition, Profile
     from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
 
 
 _UNAVAILABLE = "Slurm would say: Requested node configuration is not available"
+
+
+class Ask(NamedTuple):
+    """What a job asks of each node.
+
+    node_type: None where the profile can't tell. gpu_type: as it is written; None: it is
+    not. gpus: on each node.
+    """
+
+    node_type: NodeType | None
+    layout: Layout
+    gpu_type: str | None
+    gpus: int
+    cpus_per_task: int
 
 
 def _refuse(
@@ -34,37 +46,42 @@ def choose_node_type(
 ) -> NodeType | None:
     """The kind of node the job will get, as far as the profile can tell.
 
-    By GPU type first, then by what the job names of the node types' own `select`
-    (partition, constraint, QOS), then the only kind that has GPUs at all.
+    By GPU type (or the kind's own name) first, then by what the job names of the node
+    types' own `select` (partition, constraint, QOS), then the only kind that has GPUs at all.
     """
-    kinds: Iterable[NodeType] = profile.node_types
-    if not kinds:
+    if not profile.node_types:
         return None
     partition = next((p for p in profile.partitions if p.name == spec.partition), None)
-    if partition is not None and partition.node_types:
-        kinds = [kind for kind in kinds if kind.name in partition.node_types]
+    kinds = [
+        kind
+        for kind in profile.node_types
+        if partition is None or not partition.node_types or kind.name in partition.node_types
+    ]
+    if gpus:
+        kinds = [kind for kind in kinds if kind.gpu or kind.gpus_per_node]
     if gpu_type is not None:
-        kinds = [kind for kind in kinds if gpu_type in (kind.gpu, kind.name)]
-        if not kinds:
-            known = sorted({kind.gpu for kind in profile.node_types if kind.gpu})
+        typed = [kind for kind in kinds if gpu_type in (kind.gpu, kind.name)]
+        typed = typed or [kind for kind in kinds if kind.gpu is None]
+        if not typed:
+            known = ", ".join(sorted({kind.gpu for kind in kinds if kind.gpu}))
             where = f"partition {spec.partition}" if partition is not None else profile.name
             _refuse(
                 problems,
                 "gpus_per_node",
                 f'{where} has no GPU of type "{gpu_type}"',
-                "Slurm would say: Requested node configuration is not available",
-                f"known types: {', '.join(known)} (upper and lower case differ)",
+                _UNAVAILABLE,
+                f"known types: {known} (upper and lower case differ)"
+                if known
+                else "remove gpus_per_node, or choose another partition",
             )
             return None
-    elif gpus:
-        kinds = [kind for kind in kinds if kind.gpus_per_node]
-    kinds = list(kinds)
-    given = spec.__dict__
-    named = [
-        kind
-        for kind in kinds
-        if kind.select and all(given.get(key) == value for key, value in kind.select.items())
-    ]
+        kinds = typed
+    values = spec.__dict__
+    named = []
+    for kind in kinds:
+        select = kind.select.given()
+        if select and all(values.get(key) == value for key, value in select.items()):
+            named.append(kind)
     if len(named or kinds) == 1:
         return (named or kinds)[0]
     return None
@@ -73,10 +90,7 @@ def choose_node_type(
 def check(
     spec: JobSpec,
     profile: Profile,
-    node_type: NodeType | None,
-    layout: Layout,
-    gpus: int,
-    cpus_per_task: int,
+    ask: Ask,
     directives: list[Directive],
     problems: list[Problem],
 ) -> None:
@@ -87,12 +101,16 @@ def check(
     _check_rules(spec, profile, directives, problems)
     if profile.slurm is not None:
         versions.check(spec, profile, problems)
-    _check_gpus(profile, node_type, gpus, problems)
-    if node_type is not None:
-        _check_node(spec, node_type, layout, gpus, cpus_per_task, problems)
-        _check_node_options(spec, node_type, problems)
+    if ask.gpus:
+        _check_gpus(profile, ask, problems)
+    if ask.node_type is not None:
+        _check_node(spec, ask.node_type, ask, problems)
+        _check_node_options(spec, ask.node_type, problems)
+        if ask.gpus:
+            _check_defaults(spec, profile, ask.node_type, problems)
     if profile.partitions:
-        _check_partition(spec, profile, problems)
+        written = next((d.value for d in directives if d.option == "partition"), None)
+        _check_partition(spec, profile, written, problems)
     _check_inventory(spec, profile, problems)
     _check_array(spec, profile, problems)
 
@@ -100,11 +118,11 @@ def check(
 def _check_rules(
     spec: JobSpec, profile: Profile, directives: list[Directive], problems: list[Problem]
 ) -> None:
-    given = {directive.option for directive in directives}
     for key, reason in profile.required.items():
-        if key.replace("_", "-") not in given and getattr(spec, key, None) is None:
+        option = key.replace("_", "-")
+        if getattr(spec, key, None) is None and all(d.option != option for d in directives):
             _refuse(problems, key, f"{profile.name} needs {key}", reason, f"add {key}:")
-    for directive in directives:
+    for directive in directives if profile.forbidden else ():
         refused = profile.forbidden.get(directive.option)
         if refused is not None:
             _refuse(
@@ -126,50 +144,59 @@ def _check_rules(
                 )
 
 
-def _check_gpus(
-    profile: Profile,
-    node_type: NodeType | None,
-    gpus: int,
-    problems: list[Problem],
-) -> None:
-    if not gpus:
-        return
-    counts = profile.gpus.counts
+def _check_gpus(profile: Profile, ask: Ask, problems: list[Problem]) -> None:
+    gpus, counts, why = ask.gpus, profile.gpus.counts, "the job would be refused"
+    if profile.gpus.form == "none" and not counts:
+        # Nothing asks for GPUs there: a job has all those of its nodes.
+        kinds = (ask.node_type,) if ask.node_type is not None else profile.node_types
+        counts = tuple(sorted({kind.gpus_per_node for kind in kinds if kind.gpus_per_node}))
+        why = "the partition gives them, and a job has all GPUs of its nodes"
     if counts and gpus not in counts:
         allowed = " or ".join(str(count) for count in counts)
         _refuse(
             problems,
             "gpus_per_node",
             f"{profile.name} gives {allowed} GPUs of a node, not {gpus}",
-            "the job would be refused",
+            why,
             f"write gpus_per_node: {min(counts, key=lambda count: abs(count - gpus))}",
         )
-    if profile.gpus.typed == "always" and node_type is None:
+    if profile.gpus.typed == "always" and ask.gpu_type is None:
         known = ", ".join(sorted({kind.gpu for kind in profile.node_types if kind.gpu}))
         _refuse(
             problems,
             "gpus_per_node",
             f"{profile.name} needs the type of the GPUs",
-            "it has several, and a job without a type is refused",
-            f"write gpus_per_node: TYPE:{gpus} with one of {known}",
+            "which one the job would get can't be told, and a job without a type is refused",
+            f"write gpus_per_node: TYPE:{gpus}" + (f" with one of {known}" if known else ""),
         )
 
 
-def _check_node(
-    spec: JobSpec,
-    node_type: NodeType,
-    layout: Layout,
-    gpus: int,
-    cpus_per_task: int,
-    problems: list[Problem],
+def _check_defaults(
+    spec: JobSpec, profile: Profile, node_type: NodeType, problems: list[Problem]
 ) -> None:
-    unavailable = _UNAVAILABLE
-    if node_type.gpus_per_node and gpus > node_type.gpus_per_node:
+    """A default that keeps the job from the nodes it asks for."""
+    for key, chosen in node_type.select.given().items():
+        written = getattr(spec, key)
+        if written not in (None, chosen) and written == profile.defaults.get(key):
+            _refuse(
+                problems,
+                key,
+                f"{key} {written} is the default of {profile.name}, and {node_type.name} nodes "
+                f"are chosen by {key} {chosen}",
+                "the job would not get the nodes it asks for",
+                f"write {key}: {chosen}",
+            )
+
+
+def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Problem]) -> None:
+    layout, gpus, cpus_per_task = ask.layout, ask.gpus, ask.cpus_per_task
+    already = any(problem.key == "gpus_per_node" for problem in problems)
+    if node_type.gpus_per_node and gpus > node_type.gpus_per_node and not already:
         _refuse(
             problems,
             "gpus_per_node",
             f"{gpus} GPUs per node, and {node_type.name} nodes have {node_type.gpus_per_node}",
-            unavailable,
+            _UNAVAILABLE,
             f"write gpus_per_node: {node_type.gpus_per_node} and more nodes",
         )
     cpus = layout.ntasks_per_node * cpus_per_task
@@ -182,7 +209,7 @@ def _check_node(
             key,
             f"{cpus} CPUs per node ({layout.ntasks_per_node} tasks x {cpus_per_task}), and "
             f"{node_type.name} nodes have {node_type.cpus} for jobs",
-            unavailable,
+            _UNAVAILABLE,
             f"ask for at most {node_type.cpus // layout.ntasks_per_node} CPUs per task",
         )
     if node_type.count is not None and spec.nodes > node_type.count:
@@ -190,7 +217,7 @@ def _check_node(
             problems,
             "nodes",
             f"{spec.nodes} nodes, and there are {node_type.count} of {node_type.name}",
-            unavailable,
+            _UNAVAILABLE,
             f"write nodes: {node_type.count}",
         )
     if node_type.memory is not None:
@@ -209,7 +236,7 @@ def _check_node(
                     problems,
                     key,
                     f"{value} {what}, and {node_type.name} nodes have {node_type.memory}",
-                    unavailable,
+                    _UNAVAILABLE,
                     f"write {key}: {node_type.memory if times == 1 else f'{there // times}M'}",
                 )
 
@@ -254,11 +281,11 @@ def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> No
         )
 
 
-def _check_partition(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+def _check_partition(
+    spec: JobSpec, profile: Profile, written: str | None, problems: list[Problem]
+) -> None:
     by_name: dict[str, Partition] = {p.name: p for p in profile.partitions}
-    if spec.partition is None:
-        return
-    for name in spec.partition.split(","):
+    for name in written.split(",") if written else ():
         partition = by_name.get(name)
         if partition is None:
             _refuse(
@@ -404,6 +431,6 @@ def _check_hosts(
             problems,
             "exclude",
             f"{spec.nodes} nodes, and {left} are left without the excluded ones",
-            "Slurm would say: Requested node configuration is not available",
+            _UNAVAILABLE,
             f"write nodes: {left}, or exclude fewer",
         )

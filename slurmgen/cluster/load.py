@@ -32,14 +32,17 @@ def find_profile(name: str, project: Path) -> Path:
     folders = (project / "clusters", configs_dir() / "clusters")
     for folder in folders:
         path = folder / f"{name}.yaml"
-        if path.is_file():
-            return path
+        try:
+            if path.is_file():
+                return path
+        except (OSError, ValueError):  # too long for a file's name, or not text that can be one
+            break
     from difflib import get_close_matches
 
     known = sorted({p.stem for folder in folders if folder.is_dir() for p in folder.glob("*.yaml")})
     close = get_close_matches(name, known, n=1)
     fix = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-    raise UsageError(f'there is no cluster profile "{name}"', fix=fix)
+    raise UsageError(f'there is no cluster profile "{name[:60]}"', fix=fix)
 
 
 @cache

@@ -9,14 +9,44 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
+from slurmgen.cluster.checks import check_profile, job_keys, option_names
 from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import Environment, Memory, OtherOptions, Paths, Time, Word, Words
+from slurmgen.spec.checks import Refusals
+from slurmgen.spec.fields import (
+    Constraint,
+    Environment,
+    Identifier,
+    Memory,
+    NameList,
+    OtherOptions,
+    Paths,
+    Time,
+    Word,
+    Words,
+)
+
+
+class Select(SpecModel):
+    """What chooses nodes of a kind: keys of the job file, written where the job gives none."""
+
+    partition: NameList | None = None
+    qos: Identifier | None = None
+    reservation: Identifier | None = None
+    constraint: Constraint | None = None
+
+    def given(self) -> dict[str, str]:
+        """The keys that have a value."""
+        return {key: value for key, value in self.__dict__.items() if value is not None}
 
 
 class NodeType(SpecModel):
-    """Nodes of one kind. `gpu` is the type as Slurm's gres spells it (case counts)."""
+    """Nodes of one kind.
+
+    name: a job may ask for these nodes by it (`gpus_per_node: NAME:4`). gpu: the type as
+    Slurm's gres spells it (case counts), which is what is written.
+    """
 
     name: Word
     gpu: Word | None = None
@@ -30,10 +60,7 @@ class NodeType(SpecModel):
     mem_per_gpu: Memory | None = None
     count: int | None = Field(None, ge=1, description="how many such nodes there are")
     features: tuple[Word, ...] | None = Field(None, description="all of them; absent: unknown")
-    select: dict[str, Word] = Field(
-        default_factory=dict,
-        description="job-file keys that choose these nodes (partition, constraint, qos)",
-    )
+    select: Select = Select()
 
 
 class Partition(SpecModel):
@@ -60,8 +87,9 @@ class Gpus(SpecModel):
     """How a job asks for GPUs.
 
     form: `gres` (--gres=gpu:T:N), `gpus-per-node` (--gpus-per-node=T:N), or `none`
-    where the partition alone gives them.
-    typed: whether the type is written (`always` needs one, `never` leaves it out).
+    where the partition alone gives them: then a job has all GPUs of its nodes.
+    typed: whether the type is written: `always` (the job's, or that of the only nodes it
+    can get), `never`, or `optional` (where the job gives one).
     counts: GPUs per node that are allowed; empty: any.
     """
 
@@ -118,3 +146,20 @@ class Profile(SpecModel):
     modules: Words = Field((), description="loaded before the job's own")
     container: Literal["apptainer", "singularity", "pyxis"] | None = None
     rendezvous: Rendezvous = Rendezvous()
+
+    @field_validator("required")
+    @classmethod
+    def _required(cls, reasons: dict[str, str]) -> dict[str, str]:
+        return job_keys(reasons, "required")
+
+    @field_validator("forbidden")
+    @classmethod
+    def _forbidden(cls, reasons: dict[str, str]) -> dict[str, str]:
+        return option_names(reasons, "forbidden")
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Profile:
+        problems = list(check_profile(self))
+        if problems:
+            raise Refusals(problems)
+        return self

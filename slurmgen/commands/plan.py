@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from slurmgen import report
 from slurmgen.commands.pipeline import plan_job
+from slurmgen.cost import cost_lines
 from slurmgen.errors import EXIT_OK
 from slurmgen.files import write_atomically
-from slurmgen.placement import Seat, seats
+from slurmgen.placement import Seat, seat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,11 +47,12 @@ def format_table(plan: JobPlan) -> str:
     """A heading, a row per rank, and the cost."""
     from slurmgen.render import one_line, summary
 
-    rows = [_row(seat, plan) for seat in seats(plan)]
-    if len(rows) > _MAX_ROWS:
-        half = _MAX_ROWS // 2
-        left_out = f"… {len(rows) - 2 * half} more …"
-        rows = [*rows[:half], (left_out, "", "", "", ""), *rows[-half:]]
+    count = plan.world_size
+    half = _MAX_ROWS // 2 if count > _MAX_ROWS else count
+    rows = [_row(seat(plan, index), plan) for index in range(half)]
+    if half < count:
+        rows.append((f"… {count - 2 * half} more …", "", "", "", ""))
+        rows += [_row(seat(plan, index), plan) for index in range(count - half, count)]
     header = ("rank", "node", "local rank", "GPU", "CPUs")
     widths = [
         max(len(row[column]) for row in [header, *(r for r in rows if r[1])])
@@ -66,32 +68,3 @@ def _row(seat: Seat, plan: JobPlan) -> tuple[str, str, str, str, str]:
     kind = f" {plan.gpu_type}" if plan.gpu_type else ""
     gpus = ",".join(map(str, seat.gpus)) + kind if seat.gpus else "-"
     return (str(seat.rank), str(seat.node), str(seat.local_rank), gpus, str(seat.cpus))
-
-
-def cost_lines(plan: JobPlan) -> list[str]:
-    """What the job takes and costs, a line each."""
-    gpus = plan.nodes * plan.gpus_per_node
-    cpus = plan.layout.ntasks * plan.cpus_per_task
-    nodes = f"{plan.nodes} node{'s' if plan.nodes > 1 else ''}"
-    kind = f" ({plan.gpu_type})" if plan.gpu_type else ""
-    devices = f", {gpus} GPU{'s' if gpus > 1 else ''}{kind}" if gpus else ""
-    lines = [f"takes  {nodes}{devices}, {cpus} CPUs{_memory(plan)}"]
-    if plan.time is None:
-        return [*lines, "costs  unknown: no time limit is given, so the partition's counts"]
-    hours = plan.time / 3600
-    unit, amount = ("GPU-hours", gpus * hours) if gpus else ("CPU-hours", cpus * hours)
-    cost = f"costs  at most {amount:,.1f} {unit}: {gpus or cpus} x {hours:,.2f} h"
-    if plan.array is not None:
-        from slurmgen.spec.array import parse_array
-
-        tasks = parse_array(plan.array).tasks
-        cost += f", times {tasks} array tasks = {amount * tasks:,.1f} {unit}"
-    return [*lines, cost]
-
-
-def _memory(plan: JobPlan) -> str:
-    if plan.mem is None:
-        return ""
-    option, value = plan.mem
-    per = {"mem": "per node", "mem-per-cpu": "per CPU", "mem-per-gpu": "per GPU"}[option]
-    return f", all memory {per}" if value == "0" else f", {value} {per}"

@@ -9,6 +9,7 @@ import pytest
 from slurmgen.cluster.profile import Gpus, Inventory, NodeType, Partition, Profile
 from slurmgen.plan import PlanError, resolve
 from slurmgen.spec.job import JobSpec
+from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
     from slurmgen.launchers import Problem
@@ -170,7 +171,8 @@ def test_the_version_counts_where_it_is_known(
 
 
 def test_the_signal_without_preemption_says_what_is_left() -> None:
-    (problem,) = problems({"signal": "RB:USR1@60"}, slurm="26.05")
+    trap = {"commands": ["trap 'touch stop' USR1"]}
+    (problem,) = problems({"signal": "RB:USR1@60", "setup": trap}, slurm="26.05")
     assert problem.refusal.fix == "write B:USR1@60"
 
 
@@ -180,6 +182,87 @@ def test_gpu_counts_and_types_of_a_site() -> None:
     assert problem.refusal.fix == "write gpus_per_node: 4"
     (problem,) = problems({"gpus_per_node": "4"}, gpus=only)
     assert problem.refusal.fix == "write gpus_per_node: TYPE:4 with one of a100, h100"
+
+
+# Kinds that `select` chooses, in a partition with limits of its own.
+SELECTED: dict[str, Any] = {
+    "node_types": (
+        NodeType(name="thin", gpu="a100", gpus_per_node=4, select={"partition": "gpu"}),
+        CPU,
+    ),
+    "partitions": (
+        Partition(name="gpu", max_time="1-0", min_nodes=2, max_nodes=8),
+        Partition(name="batch"),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("job", "key", "message"),
+    [
+        ({"time": "25h", "nodes": 2}, "time", "over the 1-00:00:00 of partition gpu"),
+        ({"nodes": 9}, "nodes", "partition gpu allows 8"),
+        ({"nodes": 1}, "nodes", "partition gpu starts at 2"),
+    ],
+)
+def test_the_limits_of_the_partition_that_select_writes(
+    job: dict[str, Any], key: str, message: str
+) -> None:
+    (problem,) = problems({"gpus_per_node": "4", **job}, **SELECTED)
+    assert problem.key == key
+    assert message in problem.refusal.what
+
+
+def test_the_job_s_own_partition_comes_before_select() -> None:
+    found = plan({"gpus_per_node": "4", "nodes": 9, "partition": "batch"}, **SELECTED)
+    assert ("partition", "batch", ("partition",)) in found.directives
+
+
+def of_text(text: str, profile: Profile) -> JobPlan:
+    """The plan of a job file, to which the profile's defaults belong."""
+    spec = load_job(text, "job.yaml", defaults=profile.defaults).spec
+    return resolve(spec, profile)
+
+
+def test_the_limits_of_a_default_partition() -> None:
+    site = Profile(
+        name="site",
+        partitions=(Partition(name="short", max_time="1:00:00"),),
+        defaults={"partition": "short"},
+    )
+    directives = of_text("command: 'true'\ntime: 1h", site).directives
+    assert ("partition", "short", ("partition",)) in directives
+    with pytest.raises(PlanError) as caught:
+        of_text("command: 'true'\ntime: 2h", site)
+    (problem,) = caught.value.problems
+    assert problem.key == "time"
+    assert "over the 01:00:00 of partition short" in problem.refusal.what
+
+
+def test_a_default_that_leads_away_from_the_nodes() -> None:
+    site = Profile(name="site", defaults={"partition": "batch"}, **SELECTED)
+    with pytest.raises(PlanError) as caught:
+        of_text("command: 'true'\ngpus_per_node: 4\nnodes: 2", site)
+    (problem,) = caught.value.problems
+    assert problem.key == "partition"
+    assert problem.refusal.fix == "write partition: gpu"
+    # Without GPUs the default is right.
+    assert of_text("command: 'true'", site)
+
+
+def test_a_partition_that_alone_gives_the_gpus_gives_all_of_a_node() -> None:
+    whole = Gpus(form="none")
+    gh = {"gpus": whole, "node_types": (NodeType(name="gh", gpu="gh200", gpus_per_node=4),)}
+    (problem,) = problems({"gpus_per_node": "2"}, **gh, partitions=())
+    assert problem.key == "gpus_per_node"
+    assert problem.refusal.what == "site gives 4 GPUs of a node, not 2"
+    assert problem.refusal.fix == "write gpus_per_node: 4"
+    assert len(problems({"gpus_per_node": "5"}, **gh, partitions=())) == 1
+    found = plan({"gpus_per_node": "4"}, **gh, partitions=())
+    assert not {"gres", "gpus-per-node"} & {d.option for d in found.directives}
+    # Which of two kinds is not known: one of their counts.
+    assert len(problems({"gpus_per_node": "2"}, gpus=whole)) == 1
+    assert plan({"gpus_per_node": "8"}, gpus=whole)
 
 
 def test_every_problem_is_said_at_once() -> None:

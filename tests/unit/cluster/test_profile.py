@@ -1,0 +1,156 @@
+"""A profile's own mistakes are said with their place, and none of its rules is without effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from slurmgen.cluster.checks import refused_word
+from slurmgen.cluster.load import load_profile
+from slurmgen.cluster.profile import Profile
+from slurmgen.errors import InvalidInput, UsageError
+from slurmgen.plan import PlanError, resolve
+from slurmgen.resources import configs_dir
+from slurmgen.spec.job import JobSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUILT_IN = sorted(path.stem for path in (configs_dir() / "clusters").glob("*.yaml"))
+
+
+def errors(text: str, folder: Path) -> list[tuple[int, str, str]]:
+    """(line, message, fix) of everything wrong with a profile's file."""
+    path = folder / "site.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        load_profile(str(path), folder)
+    return [(d.location.line, d.message, d.fix) for d in caught.value.diagnostics]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_built_in_profile_loads(name: str, tmp_path: Path) -> None:
+    assert load_profile(name, tmp_path).name == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CUDA_VISIBLE_DEVICES", "RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_NTASKS", "BASH_ENV"],
+)
+def test_the_environment_has_the_rules_of_a_job_s(name: str, tmp_path: Path) -> None:
+    ((line, message, _),) = errors(f"env:\n  NCCL_DEBUG: WARN\n  {name}: '0'\n", tmp_path)
+    assert line == 3
+    assert message.startswith(name)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("--nodes=1", "--ntasks=2", "--ntasks-per-node=2", "--tasks-per-node=2"),
+        *("--cpus-per-task=1", "--cpus-per-gpu=1", "--gpus=1", "--gpus-per-task=1"),
+        *("--gpus-per-node=1", "--gres=gpu:1", "--tres-per-task=gres/gpu:1"),
+        *("--kill-on-bad-exit=0", "--kill-on-bad-exit", "--wait=30", "--export=NONE"),
+        *("--distribution=cyclic", "--overcommit", "--multi-prog"),
+        # Beginnings of names, which getopt takes for the whole.
+        *("--ntask=2", "--cpus-per-t=1", "--gpus-per-t=1", "--kill=0", "--exp=NONE"),
+        *("-N1", "-n2", "-c1", "-K0", "-K", "-W30", "-G1", "-mcyclic", "-O", "-n", "-lN1"),
+        # No options: the program, or the end of the options.
+        *("python", "block", "", "-", "--", "2", "-1", "--=x"),
+        # They would take srun's next word.
+        *("--cpu-bind", "--mpi", "--partition", "-p", "-lp", "-r"),
+    ],
+)
+def test_a_word_of_srun_that_is_refused(word: str, tmp_path: Path) -> None:
+    assert refused_word(word) is not None
+    ((line, message, fix),) = errors(f"srun:\n  - --label\n  - '{word}'\n", tmp_path)
+    assert line == 3
+    assert word[:40] in message
+    assert fix
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("--cpu-bind=none", "--gres-flags=allow-task-sharing", "--gpu-bind=none", "--mpi=pmix"),
+        *("--label", "-l", "-lu", "--unbuffered", "--exclusive", "--exact", "--overlap"),
+        *("--wait-for-children", "--gpu-freq=high", "--network=single_node_vni", "-pgpu"),
+        *("--site-plugin=on", "--het-group=0", "--export-file=vars"),
+    ],
+)
+def test_a_word_of_srun_that_is_taken(word: str) -> None:
+    assert refused_word(word) is None
+    assert Profile(name="site", srun=[word]).srun == (word,)
+
+
+@pytest.mark.parametrize("key", ["nodes", "gres", "partitoin", "time", "sbatch"])
+def test_select_takes_only_what_chooses_nodes(key: str, tmp_path: Path) -> None:
+    text = f"node_types:\n  - name: a100\n    select:\n      {key}: gpu\n"
+    ((line, message, _),) = errors(text, tmp_path)
+    assert line == 4
+    assert f'unknown key "{key}"' in message
+
+
+def test_the_values_of_select_are_those_of_a_job(tmp_path: Path) -> None:
+    text = "node_types:\n  - name: a100\n    select: {partition: 'a b'}\n"
+    assert [line for line, *_ in errors(text, tmp_path)] == [3]
+
+
+def test_node_types_and_partitions_name_each_other(tmp_path: Path) -> None:
+    text = """\
+node_types:
+  - {name: thin, select: {partition: "gpu,gup"}}
+  - {name: fat, select: {partition: hidden}}
+  - name: fat
+partitions:
+  - {name: gpu, node_types: [thin, thinn]}
+  - {name: hidden, unnamed: the site chooses it}
+"""
+    assert [(line, message) for line, message, _ in errors(text, tmp_path)] == [
+        (2, '"gup" is no partition that a job may name'),
+        (3, '"hidden" is no partition that a job may name'),
+        (4, 'two node types are called "fat"'),
+        (6, 'there is no node type "thinn"'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "fix"),
+    [
+        ("forbidden", "exclusiv", "write exclusive"),
+        ("forbidden", "gpus_per_tsk", "write gpus-per-task"),
+        ("required", "acount", "write account"),
+        ("required", "wall", "remove it"),
+    ],
+)
+def test_a_rule_about_an_unknown_name(key: str, name: str, fix: str, tmp_path: Path) -> None:
+    ((line, message, said),) = errors(f"{key}:\n  {name}: the site says so\n", tmp_path)
+    assert line in (1, 2)
+    assert message.startswith(f'"{name}" is not ')
+    assert said == fix
+
+
+@pytest.mark.parametrize("name", ["mem-per-cpu", "mem_per_cpu"])
+def test_a_rule_counts_in_either_spelling(name: str) -> None:
+    profile = Profile(name="site", forbidden={name: "whole nodes"})
+    with pytest.raises(PlanError) as caught:
+        resolve(JobSpec(command="true", mem_per_cpu="1G"), profile)
+    (problem,) = caught.value.problems
+    assert (problem.refusal.what, problem.key) == (
+        "site refuses --mem-per-cpu",
+        ("mem_per_cpu",),
+    )
+    profile = Profile(name="site", required={name: "it is billed"})
+    assert resolve(JobSpec(command="true", mem_per_cpu="1G"), profile)
+    with pytest.raises(PlanError) as caught:
+        resolve(JobSpec(command="true"), profile)
+    (problem,) = caught.value.problems
+    assert (problem.key, problem.refusal.fix) == ("mem_per_cpu", "add mem_per_cpu:")
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a" * 5000, "é" * 200, "nul\0", ""])
+def test_a_name_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no cluster profile") as caught:
+        load_profile(name, tmp_path)
+    assert len(str(caught.value)) < 100
+    assert caught.value.fix
