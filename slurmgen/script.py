@@ -25,7 +25,7 @@ _BLANKS = " \t\n\v\f\r"
 
 
 class ScriptDirective(NamedTuple):
-    """An option of a directive line by its long name, with the value that stands in its word."""
+    """A word of a directive line: an option by its long name, with the value in the word."""
 
     line: int
     option: str
@@ -46,6 +46,9 @@ def directives(text: str) -> Iterator[ScriptDirective]:
                     yield ScriptDirective(number, name, value if equals else None)
                 elif word.startswith("-") and len(word) > 1:
                     yield ScriptDirective(number, _of_letter(word[1]), word[2:] or None)
+                else:
+                    # The value of the option before it, or what sbatch calls invalid.
+                    yield ScriptDirective(number, option, value if equals else None)
         elif line.strip() and not line.lstrip().startswith("#"):
             return
 

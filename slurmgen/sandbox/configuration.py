@@ -78,6 +78,11 @@ def _slurm_conf(shape: Shape, setting: Setting, *, for_slurmd: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+# Job ids between the first ones of two sandboxes. Their ports (12000 and up) stay below
+# those of the daemons.
+_JOB_IDS = 20
+
+
 def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
     folder, addresses = setting.folder, setting.addresses
     controller = CONTROLLER if setting.loopback_only else "localhost"
@@ -113,6 +118,9 @@ def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
         "ReturnToService": "2",
         "KillWait": "5",
         "MinJobAge": "3600",
+        # A job's port follows from its id, and torch listens on it on every address: jobs of
+        # two sandboxes must not have the same ids.
+        "FirstJobId": str(1 + _JOB_IDS * addresses.block),
         # Cores are few and pretended nodes many: late is not dead.
         "MessageTimeout": "60",
     }

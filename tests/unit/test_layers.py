@@ -18,9 +18,12 @@ QUICKSTART = "configs/jobs/quickstart.yaml"
 # Everything before slurm/ is pure: no process, no cluster, no terminal, no torch.
 PURE = (
     "cluster",
+    "cost",
     "diagnostics",
     "errors",
     "launchers",
+    "picture",
+    "placement",
     "plan",
     "quoting",
     "render",
