@@ -64,7 +64,7 @@ def submit(
     if done.returncode != 0:
         raise UnavailableError(
             f"sbatch refused the job (exit {done.returncode}):\n{indent(done.stderr)}",
-            fix="change the job file; nothing was submitted",
+            fix="nothing was submitted; change what it names, then submit again",
         )
     if test_only:
         return done.stderr.strip()
