@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.cluster import versions
-from slurmgen.errors import Refusal
+from slurmgen.cluster import inventory, versions
+from slurmgen.cluster.problems import UNAVAILABLE, refuse
 from slurmgen.launchers import Layout, Problem
 
 if TYPE_CHECKING:
     from slurmgen.cluster.profile import NodeType, Partition, Profile
     from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
-
-
-_UNAVAILABLE = "Slurm would say: Requested node configuration is not available"
 
 
 class Ask(NamedTuple):
@@ -29,12 +26,6 @@ class Ask(NamedTuple):
     gpu_type: str | None
     gpus: int
     cpus_per_task: int
-
-
-def _refuse(
-    problems: list[Problem], key: str | tuple[str | int, ...], what: str, why: str, fix: str
-) -> None:
-    problems.append(Problem(key, Refusal(what, why=why, fix=fix)))
 
 
 def choose_node_type(
@@ -65,11 +56,11 @@ def choose_node_type(
         if not typed:
             known = ", ".join(sorted({kind.gpu for kind in kinds if kind.gpu}))
             where = f"partition {spec.partition}" if partition is not None else profile.name
-            _refuse(
+            refuse(
                 problems,
                 "gpus_per_node",
                 f'{where} has no GPU of type "{gpu_type}"',
-                _UNAVAILABLE,
+                UNAVAILABLE,
                 f"known types: {known} (upper and lower case differ)"
                 if known
                 else "remove gpus_per_node, or choose another partition",
@@ -97,7 +88,7 @@ def check(
     """Add a Problem for everything the profile says cannot run."""
     if profile.status == "closed":
         reason = profile.status_reason or "it no longer runs jobs"
-        _refuse(problems, "", f"{profile.name} is closed", reason, "choose another cluster")
+        refuse(problems, "", f"{profile.name} is closed", reason, "choose another cluster")
     _check_rules(spec, profile, directives, problems)
     if profile.slurm is not None:
         versions.check(spec, profile, problems)
@@ -111,7 +102,7 @@ def check(
     if profile.partitions:
         written = next((d.value for d in directives if d.option == "partition"), None)
         _check_partition(spec, profile, written, problems)
-    _check_inventory(spec, profile, problems)
+    inventory.check(spec, profile, problems)
     _check_array(spec, profile, problems)
 
 
@@ -121,11 +112,11 @@ def _check_rules(
     for key, reason in profile.required.items():
         option = key.replace("_", "-")
         if getattr(spec, key, None) is None and all(d.option != option for d in directives):
-            _refuse(problems, key, f"{profile.name} needs {key}", reason, f"add {key}:")
+            refuse(problems, key, f"{profile.name} needs {key}", reason, f"add {key}:")
     for directive in directives if profile.forbidden else ():
         refused = profile.forbidden.get(directive.option)
         if refused is not None:
-            _refuse(
+            refuse(
                 problems,
                 directive.key,
                 f"{profile.name} refuses --{directive.option}",
@@ -135,7 +126,7 @@ def _check_rules(
     if profile.memory == "omit":
         for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
             if getattr(spec, key) is not None:
-                _refuse(
+                refuse(
                     problems,
                     key,
                     f"{profile.name} takes no memory option",
@@ -153,7 +144,7 @@ def _check_gpus(profile: Profile, ask: Ask, problems: list[Problem]) -> None:
         why = "the partition gives them, and a job has all GPUs of its nodes"
     if counts and gpus not in counts:
         allowed = " or ".join(str(count) for count in counts)
-        _refuse(
+        refuse(
             problems,
             "gpus_per_node",
             f"{profile.name} gives {allowed} GPUs of a node, not {gpus}",
@@ -162,7 +153,7 @@ def _check_gpus(profile: Profile, ask: Ask, problems: list[Problem]) -> None:
         )
     if profile.gpus.typed == "always" and ask.gpu_type is None:
         known = ", ".join(sorted({kind.gpu for kind in profile.node_types if kind.gpu}))
-        _refuse(
+        refuse(
             problems,
             "gpus_per_node",
             f"{profile.name} needs the type of the GPUs",
@@ -178,7 +169,7 @@ def _check_defaults(
     for key, chosen in node_type.select.given().items():
         written = getattr(spec, key)
         if written not in (None, chosen) and written == profile.defaults.get(key):
-            _refuse(
+            refuse(
                 problems,
                 key,
                 f"{key} {written} is the default of {profile.name}, and {node_type.name} nodes "
@@ -192,11 +183,11 @@ def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Pro
     layout, gpus, cpus_per_task = ask.layout, ask.gpus, ask.cpus_per_task
     already = any(problem.key == "gpus_per_node" for problem in problems)
     if node_type.gpus_per_node and gpus > node_type.gpus_per_node and not already:
-        _refuse(
+        refuse(
             problems,
             "gpus_per_node",
             f"{gpus} GPUs per node, and {node_type.name} nodes have {node_type.gpus_per_node}",
-            _UNAVAILABLE,
+            UNAVAILABLE,
             f"write gpus_per_node: {node_type.gpus_per_node} and more nodes",
         )
     cpus = layout.ntasks_per_node * cpus_per_task
@@ -204,20 +195,20 @@ def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Pro
         key = next(
             (k for k in ("cpus_per_task", "cpus_per_gpu") if getattr(spec, k)), "ntasks_per_node"
         )
-        _refuse(
+        refuse(
             problems,
             key,
             f"{cpus} CPUs per node ({layout.ntasks_per_node} tasks x {cpus_per_task}), and "
             f"{node_type.name} nodes have {node_type.cpus} for jobs",
-            _UNAVAILABLE,
+            UNAVAILABLE,
             f"ask for at most {node_type.cpus // layout.ntasks_per_node} CPUs per task",
         )
     if node_type.count is not None and spec.nodes > node_type.count:
-        _refuse(
+        refuse(
             problems,
             "nodes",
             f"{spec.nodes} nodes, and there are {node_type.count} of {node_type.name}",
-            _UNAVAILABLE,
+            UNAVAILABLE,
             f"write nodes: {node_type.count}",
         )
     if node_type.memory is not None:
@@ -232,11 +223,11 @@ def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Pro
         for key, times, what in shares:
             value = getattr(spec, key)
             if value is not None and parse_memory(value) * times > there:
-                _refuse(
+                refuse(
                     problems,
                     key,
                     f"{value} {what}, and {node_type.name} nodes have {node_type.memory}",
-                    _UNAVAILABLE,
+                    UNAVAILABLE,
                     f"write {key}: {node_type.memory if times == 1 else f'{there // times}M'}",
                 )
 
@@ -256,11 +247,11 @@ def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Probl
         asked, there = spec.sbatch.get(option), getattr(node_type, fact)
         if asked is not None and there is not None:
             if parse_memory(asked) > parse_memory(str(there)):
-                _refuse(
+                refuse(
                     problems,
                     ("sbatch", option),
                     f"{option}: {asked}, and {node_type.name} nodes have {there} {what}",
-                    _UNAVAILABLE,
+                    UNAVAILABLE,
                     f"write {option}: {there}" if there != "0" else f"remove {option}",
                 )
 
@@ -272,7 +263,7 @@ def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> No
 
     highest = parse_array(spec.array).max_index
     if highest >= profile.max_array_size:
-        _refuse(
+        refuse(
             problems,
             "array",
             f"index {highest}, and {profile.name} allows at most {profile.max_array_size - 1}",
@@ -288,7 +279,7 @@ def _check_partition(
     for name in written.split(",") if written else ():
         partition = by_name.get(name)
         if partition is None:
-            _refuse(
+            refuse(
                 problems,
                 "partition",
                 f'{profile.name} has no partition "{name}"',
@@ -297,7 +288,7 @@ def _check_partition(
             )
             continue
         if partition.unnamed is not None:
-            _refuse(
+            refuse(
                 problems,
                 "partition",
                 f"partition {name} must not be named on {profile.name}",
@@ -314,7 +305,7 @@ def _check_partition_limits(spec: JobSpec, partition: Partition, problems: list[
     asked = limit_seconds(spec.time)
     endless = spec.time is not None and asked is None
     if limit is not None and (endless or (asked is not None and asked > limit)):
-        _refuse(
+        refuse(
             problems,
             "time",
             f"time {spec.time} is over the {format_time(limit)} of partition {partition.name}",
@@ -322,7 +313,7 @@ def _check_partition_limits(spec: JobSpec, partition: Partition, problems: list[
             f"write time: {format_time(limit)}, or choose another partition",
         )
     if partition.max_nodes is not None and spec.nodes > partition.max_nodes:
-        _refuse(
+        refuse(
             problems,
             "nodes",
             f"{spec.nodes} nodes, and partition {partition.name} allows {partition.max_nodes}",
@@ -330,107 +321,10 @@ def _check_partition_limits(spec: JobSpec, partition: Partition, problems: list[
             f"write nodes: {partition.max_nodes}, or choose another partition",
         )
     if partition.min_nodes is not None and spec.nodes < partition.min_nodes:
-        _refuse(
+        refuse(
             problems,
             "nodes",
             f"{spec.nodes} node(s), and partition {partition.name} starts at {partition.min_nodes}",
             "the job would be refused",
             f"write nodes: {partition.min_nodes}, or choose another partition",
-        )
-
-
-def _check_inventory(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
-    inventory = profile.inventory
-    if inventory.reservations is not None and spec.reservation is not None:
-        if spec.reservation not in inventory.reservations:
-            _refuse(
-                problems,
-                "reservation",
-                f'{profile.name} has no reservation "{spec.reservation}"',
-                "Slurm would say: Requested reservation is invalid",
-                "remove reservation",
-            )
-    _check_licenses(spec, profile, problems)
-    if inventory.gres is not None and spec.gres is not None:
-        for item in spec.gres.split(","):
-            if item.partition(":")[0] not in inventory.gres:
-                _refuse(
-                    problems,
-                    "gres",
-                    f'{profile.name} has no resource "{item.partition(":")[0]}"',
-                    "Slurm would say: Invalid generic resource (gres) specification",
-                    f"known: {', '.join(sorted(inventory.gres)) or 'none'} (case counts)",
-                )
-    if inventory.nodes is not None:
-        _check_hosts(spec, inventory.nodes, profile, problems)
-    _check_features(spec, profile, problems)
-
-
-def _check_licenses(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
-    known = profile.inventory.licenses
-    if known is None:
-        return
-    for key, text in (
-        ("licenses", spec.licenses),
-        (("sbatch", "resources"), spec.sbatch.get("resources")),
-    ):
-        for item in text.replace("|", ",").split(",") if text else ():
-            if item.partition(":")[0] not in known:
-                _refuse(
-                    problems,
-                    key,
-                    f'{profile.name} has no license "{item}"',
-                    "Slurm would say: Invalid license specification",
-                    f"known: {', '.join(sorted(known)) or 'none'}",
-                )
-
-
-def _check_features(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
-    lists = [kind.features for kind in profile.node_types]
-    asked = (("constraint", spec.constraint), (("sbatch", "prefer"), spec.sbatch.get("prefer")))
-    if not lists or None in lists or not any(text for _, text in asked):
-        return
-    from slurmgen.spec.constraint import features
-
-    known = {name for names in lists for name in names or ()}
-    for key, text in asked:
-        for word in features(text or ""):
-            if word not in known:
-                _refuse(
-                    problems,
-                    key,
-                    f'no node of {profile.name} has the feature "{word}"',
-                    "Slurm would say: Invalid feature specification",
-                    f"known: {', '.join(sorted(known)) or 'none'}",
-                )
-
-
-def _check_hosts(
-    spec: JobSpec, nodes: tuple[str, ...], profile: Profile, problems: list[Problem]
-) -> None:
-    from slurmgen.spec.nodes import expand_hostlist
-
-    excluded: set[str] = set()
-    for key in ("nodelist", "exclude"):
-        text = getattr(spec, key)
-        hosts = expand_hostlist(text) if text else []
-        if key == "exclude":
-            excluded = set(hosts)
-        for host in hosts:
-            if host not in nodes:
-                _refuse(
-                    problems,
-                    key,
-                    f'{profile.name} has no node "{host}"',
-                    "Slurm would say: Invalid node name specified",
-                    "check the name with sinfo -N",
-                )
-    left = len(set(nodes) - excluded)
-    if excluded and spec.nodes > left:
-        _refuse(
-            problems,
-            "exclude",
-            f"{spec.nodes} nodes, and {left} are left without the excluded ones",
-            _UNAVAILABLE,
-            f"write nodes: {left}, or exclude fewer",
         )
