@@ -144,36 +144,30 @@ def job_states(job: Submitted, environment: Mapping[str, str]) -> list[State] | 
     be there. Raises UnavailableError where the controller does not answer.
     """
     where = ["-M", job.cluster] if job.cluster else []
-    done = _run(["scontrol", *where, "-o", "show", "job", job.job_id], environment)
+    done = _run(["scontrol", *where, "show", "job", job.job_id], environment)
     if done.returncode != 0:
         if "Invalid job id" in done.stderr:
             return None
         raise UnavailableError(
             f"scontrol failed:\n{indent(done.stderr)}", fix="try again: the job itself goes on"
         )
-    # Not splitlines(): a job's name may hold U+2028.
-    return [_parse_state(line) for line in done.stdout.split("\n") if line.strip()]
+    return [_parse_state(record) for record in done.stdout.split("\n\n") if record.strip()]
 
 
-# The fields behind the job's name, in this order on 20.11 to 26.05. A name may hold any
-# text, so the last place that has them all is the real one.
-_STATE = re.compile(
-    r" UserId=\S+\(\d+\) GroupId=\S+\(\d+\) MCS_label=\S+ Priority=\d+ Nice=-?\d+"
-    r" Account=\S+ QOS=\S+( WCKey=\S+)? JobState=(?P<state>\w+) Reason=(?P<reason>\S*)"
-    r" Dependency=\S* Requeue=\d+ Restarts=\d+ BatchFlag=\d+ Reboot=\d+"
-    r" ExitCode=(?P<exit_code>\d+:\d+) "
-)
+# Not the one-line form: there a job's name or comment, which may hold any text but a line
+# break, could not be told from Slurm's own words. The lines are the same on 20.11 to 26.05.
+_STATE = re.compile(r"^   JobState=(\w+) Reason=(\S*) ", re.MULTILINE)
+_EXIT_CODE = re.compile(r"^   Requeue=\d+ .*\bExitCode=(\d+:\d+)$", re.MULTILINE)
 
 
-def _parse_state(line: str) -> State:
-    places = list(_STATE.finditer(line))
-    if not places:
+def _parse_state(record: str) -> State:
+    state, exit_code = _STATE.search(record), _EXIT_CODE.search(record)
+    if state is None or exit_code is None:
         raise UnavailableError(
             "scontrol show job answered in a form that is not known",
             fix="look with squeue; the job itself goes on",
         )
-    found = places[-1]
-    return State(found["state"], found["reason"], found["exit_code"])
+    return State(state[1], state[2], exit_code[1])
 
 
 def exit_status(states: list[State]) -> int:

@@ -119,10 +119,11 @@ def test_a_controller_that_is_down(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_wait_is_not_fooled_by_a_name(sandbox: Sandbox, tmp_path: Path) -> None:
-    fields = "Dependency=(null) Requeue=0 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0 "
-    name = rf'"x JobState=COMPLETED Reason=None {fields}\L"'
-    job = f"job_name: {name}\ntime: 1m\noutput: log\ncommand: sleep 1; exit 3\n"
+def test_wait_is_not_fooled_by_what_a_user_writes(sandbox: Sandbox, tmp_path: Path) -> None:
+    state = "   JobState=COMPLETED Reason=None Dependency=(null)"
+    rest = "   Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0"
+    text = rf'"x{state}{rest} \L"'
+    job = f"job_name: {text}\ncomment: {text}\ntime: 1m\noutput: log\ncommand: sleep 1; exit 3\n"
     done = submit(sandbox, tmp_path, job, "--wait")
     assert done.returncode == 3, done.stderr
 
