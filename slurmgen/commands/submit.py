@@ -79,7 +79,7 @@ def _make_log_directories(plan: JobPlan, environment: Mapping[str, str]) -> list
     """Make the folders of the logs; returns those that were not there."""
     given = {d.option: d.value for d in plan.directives if d.value is not None}
     start = Path(given.get("chdir", "."))
-    made: list[Path] = []
+    wanted: list[tuple[Path, str]] = []
     for option in ("output", "error"):
         if option not in given:
             continue
@@ -93,7 +93,14 @@ def _make_log_directories(plan: JobPlan, environment: Mapping[str, str]) -> list
                 "put %j into the file's name alone",
             )
         if folder is not None:
-            made += _make(start / folder, option)
+            wanted.append((start / folder, option))
+    made: list[Path] = []
+    for path, option in wanted:
+        try:
+            made = _make(path, option) + made
+        except UnavailableError:
+            _remove(made)
+            raise
     return made
 
 

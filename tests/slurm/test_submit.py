@@ -188,3 +188,12 @@ def test_control_c_while_waiting_leaves_the_job_alone(sandbox: Sandbox, tmp_path
     assert f"scancel {job_id}" in said
     assert "Traceback" not in said
     assert state in ("PENDING", "RUNNING", "CONFIGURING")
+
+
+def test_no_folder_is_left_where_the_second_cannot_be_made(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    job = "output: logs/a/%j.out\nerror: file/%j.err\ncommand: 'true'\n"
+    assert submit(sandbox, tmp_path, job).returncode == 3
+    assert not (tmp_path / "logs").exists()
