@@ -13,7 +13,7 @@ from slurmgen import launchers
 from slurmgen.cluster import limits
 from slurmgen.cluster.limits import Ask
 from slurmgen.launchers import Layout, Problem
-from slurmgen.spec.gres import parse_gpus
+from slurmgen.spec.gres import asked_gpus
 from slurmgen.spec.time import limit_seconds
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     source: the name of the job file, for the header and the default job name.
     Raises PlanError with every problem found.
     """
-    given_type, gpus = parse_gpus(spec.gpus_per_node) if spec.gpus_per_node else (None, 0)
+    given_type, gpus = asked_gpus(spec.gpus_per_node)
     job_name = spec.job_name or PurePath(source).stem or "job"
     launcher = launchers.find(spec.launcher)
     try:

@@ -273,11 +273,13 @@ def _trap(plan: JobPlan) -> str:
 
     A signal that Bash traps has its default meaning again in what Bash starts.
     """
-    signal = next((d.value for d in plan.directives if d.option == "signal"), None) or ""
-    flags, _, name = signal.partition("@")[0].rpartition(":")
-    if not name or "B" in flags or name in ("KILL", "STOP"):
+    signal = next((d.value for d in plan.directives if d.option == "signal"), None)
+    if signal is None:
         return ""
-    return f"trap : {name}; "
+    from slurmgen.spec.signal import flags_and_name
+
+    flags, name = flags_and_name(signal)
+    return "" if "B" in flags or name in ("KILL", "STOP") else f"trap : {name}; "
 
 
 def _wrap(words: Sequence[str]) -> list[str]:

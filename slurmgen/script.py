@@ -88,12 +88,7 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-# What decides how many ranks there are and what they get: nobody but the plan.
-_DECIDED = frozenset(
-    "nodes ntasks ntasks-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu gpus "
-    "gpus-per-node gpus-per-task gpus-per-socket gres cpus-per-task cpus-per-gpu mem mem-per-cpu "
-    "mem-per-gpu tres-per-task tasks-per-node distribution overcommit".split()
-)
+_DECIDED = catalog.DECIDED_BY_THE_PLAN | {"mem", "mem-per-cpu", "mem-per-gpu"}
 
 
 def check_script(text: str, plan: JobPlan) -> None:

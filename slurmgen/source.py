@@ -107,9 +107,7 @@ def decode(raw: bytes, path: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        before = raw[: error.start].decode()
-        line = before.count("\n") + 1
-        column = len(before) - (before.rfind("\n") + 1) + 1
+        line, column = _line_and_column(raw[: error.start].decode())
         raise InvalidInput(
             [
                 Diagnostic(

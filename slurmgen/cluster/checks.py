@@ -17,14 +17,7 @@ if TYPE_CHECKING:
     from slurmgen.source import KeyPath
 
 # Options of srun that the script writes from the job's own keys, or that change what they mean.
-_DECIDED = frozenset(
-    """
-    nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket
-    ntasks-per-tres tasks-per-node cpus-per-task cpus-per-gpu gpus gpus-per-node
-    gpus-per-socket gpus-per-task gres tres-per-task kill-on-bad-exit wait export
-    distribution overcommit multi-prog
-    """.split()
-)
+_DECIDED = catalog.DECIDED_BY_THE_PLAN | {"kill-on-bad-exit", "wait", "export", "multi-prog"}
 _DECIDED_LETTERS = frozenset("NncKWGmO")
 # Letters without an argument: another one may follow in the same word (srun(1)).
 _FLAGS = frozenset("EHOQVXZhklsuv")

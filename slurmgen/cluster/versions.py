@@ -42,9 +42,9 @@ def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
         value = getattr(spec, key)
         if value is not None and word in value and line < since:
             problems.append(_problem(key, f'"{value}" needs Slurm {since}', profile, "remove it"))
-    flags = spec.signal.rpartition(":")[0] if spec.signal is not None else ""
+    flags, colon, signal = (spec.signal or "").rpartition(":")
     if "R" in flags and profile.preemption is False and line >= _RESERVATION_SIGNAL:
-        rest = f"{flags.replace('R', '')}:{(spec.signal or '').rpartition(':')[2]}".lstrip(":")
+        rest = f"{flags.replace('R', '')}{colon}{signal}".lstrip(":")
         what = f'"{spec.signal}" needs preemption'
         problems.append(_problem("signal", what, profile, f"write {rest}"))
 

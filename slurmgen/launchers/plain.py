@@ -15,8 +15,8 @@ ARGUMENTS = '"$@"'
 
 def layout(spec: JobSpec, gpus: int) -> Layout:
     """One task that sees all GPUs of its node."""
-    for key, most in (("nodes", 1), ("ntasks", 1), ("ntasks_per_node", 1), ("nproc_per_node", 1)):
-        if (getattr(spec, key) or 1) > most:
+    for key in ("nodes", "ntasks", "ntasks_per_node", "nproc_per_node"):
+        if (getattr(spec, key) or 1) > 1:
             raise Problem(
                 key,
                 Refusal(

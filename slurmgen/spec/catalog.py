@@ -150,6 +150,14 @@ _SRUN_ONLY = frozenset(
 )
 
 
+# What decides how many ranks there are, where they sit and what they get: nobody but the plan.
+DECIDED_BY_THE_PLAN = frozenset(
+    "nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket "
+    "ntasks-per-tres tasks-per-node cpus-per-task cpus-per-gpu gpus gpus-per-node "
+    "gpus-per-socket gpus-per-task gres tres-per-task distribution overcommit".split()
+)
+
+
 class Option(NamedTuple):
     """One option; `argument` is "no", "optional" or "required", versions are lines or None."""
 

@@ -92,16 +92,14 @@ def _resources(spec: JobSpec) -> Iterator[Conflict]:
             "they say the same thing twice, and Slurm refuses both from 22.05 on",
             "keep one",
         )
-    for key in ("cpus_per_gpu", "mem_per_gpu"):
+    for key, instead in (("cpus_per_gpu", "cpus_per_task"), ("mem_per_gpu", "mem_per_cpu")):
         if getattr(spec, key) is not None and spec.gpus_per_node is None:
             yield _conflict(
                 key,
                 (key, "gpus_per_node"),
                 f"{key} without gpus_per_node",
                 "the job has no GPU to count by",
-                f"add gpus_per_node, or use {key.replace('gpu', 'cpu')}"
-                if key == "mem_per_gpu"
-                else "add gpus_per_node, or use cpus_per_task",
+                f"add gpus_per_node, or use {instead}",
             )
     if spec.rdzv != "static" and spec.launcher != "torchrun":
         yield _conflict(
@@ -115,9 +113,9 @@ def _resources(spec: JobSpec) -> Iterator[Conflict]:
 
 def _shape(spec: JobSpec) -> Iterator[Conflict]:
     from slurmgen import launchers
-    from slurmgen.spec.gres import parse_gpus
+    from slurmgen.spec.gres import asked_gpus
 
-    gpus = parse_gpus(spec.gpus_per_node)[1] if spec.gpus_per_node else 0
+    _, gpus = asked_gpus(spec.gpus_per_node)
     try:
         launchers.find(spec.launcher).layout(spec, gpus)
     except launchers.Problem as problem:
@@ -282,17 +280,20 @@ _ALWAYS_DEADLY = ("KILL", "TERM", "STOP", "CONT")
 def _signal(spec: JobSpec) -> Iterator[Conflict]:
     if spec.signal is None:
         return
-    flags, _, rest = spec.signal.rpartition(":")
+    from slurmgen.spec.signal import flags_and_name
+
+    flags, name = flags_and_name(spec.signal)
+    program = spec.signal.rpartition(":")[2]
     if "B" in flags and not any("trap" in text for text in spec.setup.commands):
         yield _conflict(
             "signal",
             ("signal", "setup"),
             f"signal {spec.signal} goes to the batch shell alone",
             "the batch shell would die of it, and the job with it, before the program hears of it",
-            f"write signal: {rest}, which goes to the program, or set a trap in setup.commands",
+            f"write signal: {program}, which goes to the program, or set a trap in setup.commands",
         )
     if "B" not in flags and spec.launcher in ("torchrun", "spawn"):
-        if rest.partition("@")[0] not in _ALWAYS_DEADLY:
+        if name not in _ALWAYS_DEADLY:
             yield _conflict(
                 "signal",
                 ("signal", "launcher"),
@@ -304,9 +305,9 @@ def _signal(spec: JobSpec) -> Iterator[Conflict]:
 
 def _binding(spec: JobSpec) -> Iterator[Conflict]:
     """Binding tasks to GPUs hides the node's other GPUs from them."""
-    from slurmgen.spec.gres import parse_gpus
+    from slurmgen.spec.gres import asked_gpus
 
-    gpus = parse_gpus(spec.gpus_per_node)[1] if spec.gpus_per_node else 0
+    _, gpus = asked_gpus(spec.gpus_per_node)
     for option in ("gpu-bind", "tres-bind"):
         value = spec.sbatch.get(option)
         if value is not None and "none" not in value and gpus > 1:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator
 
 from slurmgen.spec import readers
-
-
-def _options(value: Any) -> Any:
-    from slurmgen.spec.options import read_options
-
-    return read_options(value)
-
 
 Word = Annotated[str, BeforeValidator(readers.word)]
 Words = Annotated[tuple[str, ...], BeforeValidator(readers.words)]
@@ -45,4 +38,4 @@ MailType = Annotated[str, BeforeValidator(readers.mail_type)]
 LogPattern = Annotated[str, BeforeValidator(readers.log_pattern)]
 Export = Annotated[str, BeforeValidator(readers.export)]
 Command = Annotated[str | tuple[str, ...], BeforeValidator(readers.command)]
-OtherOptions = Annotated[dict[str, str | None], BeforeValidator(_options)]
+OtherOptions = Annotated[dict[str, str | None], BeforeValidator(readers.options)]

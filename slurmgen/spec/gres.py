@@ -30,6 +30,11 @@ def parse_gpus(text: str) -> tuple[str | None, int]:
     return kind, count
 
 
+def asked_gpus(text: str | None) -> tuple[str | None, int]:
+    """`parse_gpus` of a job's `gpus_per_node`, which may be absent: then none."""
+    return (None, 0) if text is None else parse_gpus(text)
+
+
 def _split(parts: list[str], text: str) -> tuple[str | None, int]:
     why = "GPUs are written [type:]count, such as 4 or a100:4"
     if parts[0].lower() in ("gpu", "gres/gpu", "gres"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from slurmgen import launchers
 from slurmgen.errors import Refusal
 from slurmgen.spec import checks, readers
 
@@ -81,12 +82,6 @@ def _one_of(*allowed: str) -> Reader:
         return value
 
     return read
-
-
-def _options(value: Any) -> Any:
-    from slurmgen.spec.options import read_options
-
-    return read_options(value)
 
 
 def _setup(value: Any) -> SimpleNamespace:
@@ -163,9 +158,9 @@ _JOB: dict[str, Reader] = {
     "open_mode": readers.open_mode,
     "chdir": readers.directory,
     "export": readers.export,
-    "sbatch": _options,
+    "sbatch": readers.options,
     "template": readers.template_name,
-    "launcher": _one_of("srun", "torchrun", "spawn", "plain"),
+    "launcher": _one_of(*launchers.NAMES),
     "rdzv": _one_of("static", "c10d"),
     "setup": _setup,
     "env": readers.environment,

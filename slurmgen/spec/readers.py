@@ -315,6 +315,13 @@ def _variable(variable: str, value: Any) -> str:
     return given
 
 
+def options(value: Any) -> dict[str, str | None]:
+    """`sbatch:`, whose catalogue is imported only for a job that has it."""
+    from slurmgen.spec.options import read_options
+
+    return read_options(value)
+
+
 words = _all(word)
 paths = _all(path)
 module_names = _all(_module)

@@ -33,3 +33,9 @@ def canonical_signal(text: str) -> str:
             fix=_HELP,
         )
     return (f"{head}:" if colon else "") + name + (f"@{seconds}" if at else "")
+
+
+def flags_and_name(text: str) -> tuple[str, str]:
+    """The flags and the name of a canonical signal: `RB:USR1@120` is ("RB", "USR1")."""
+    flags, _, name = text.partition("@")[0].rpartition(":")
+    return flags, name
