@@ -1,149 +1,104 @@
-"""sbatch text -> its directives, exactly as sbatch reads them.
+"""sbatch text -> BatchScript: its directives, what they ask for, and what its shell code does.
 
-The grammar is that of `_get_options` in src/sbatch/opt.c and was compared with
-`sbatch -vv --test-only` on 22.05: directives start in column 1 with `#SBATCH`, stand
-before the first line that is neither blank nor a comment, are split at white space
-outside quotes, and `#` starts a comment there, inside a word too (`a#b` is `a`).
+Shared by lint and import. Each part is read when it is first asked for; nothing here raises,
+whatever the text is.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_right
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR, Diagnostic, Location
-from slurmgen.errors import InvalidInput, Refusal
-from slurmgen.spec import catalog
+from slurmgen import directives
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from slurmgen.directives import Directive, DirectiveBlock
+    from slurmgen.request import Request
+    from slurmgen.shell.commands import ShellProgram
+    from slurmgen.shell.launch import Launch
 
-    from slurmgen.plan import JobPlan
-
-_KEYWORD = "#SBATCH"
-# isspace() of C: a no-break space is a character like any other.
-_BLANKS = " \t\n\v\f\r"
-
-
-class ScriptDirective(NamedTuple):
-    """A word of a directive line: an option by its long name, with the value in the word."""
-
-    line: int
-    option: str
-    value: str | None
+# Shells that tree-sitter-bash reads well enough.
+_SHELLS = frozenset("bash sh dash ash ksh ksh93 mksh zsh".split())
 
 
-def directives(text: str) -> Iterator[ScriptDirective]:
-    """Every option on the directive lines of `text`.
+class BatchScript:
+    """A script's text and what is in it. Offsets count characters."""
 
-    Raises Refusal for a quote that is not closed.
-    """
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.startswith(_KEYWORD):
-            for word in split_words(line[len(_KEYWORD) :]):
-                option, equals, value = word.partition("=")
-                if word.startswith("--"):
-                    name = _long_name(option[2:])
-                    yield ScriptDirective(number, name, value if equals else None)
-                elif word.startswith("-") and len(word) > 1:
-                    yield ScriptDirective(number, _of_letter(word[1]), word[2:] or None)
-                else:
-                    # The value of the option before it, or what sbatch calls invalid.
-                    yield ScriptDirective(number, option, value if equals else None)
-        elif line.strip() and not line.lstrip().startswith("#"):
-            return
+    def __init__(self, text: str) -> None:
+        self.text = text
 
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines, without their ends."""
+        return self.text.split("\n")
 
-def split_words(text: str) -> list[str]:
-    """The words of a directive line behind `#SBATCH`, quotes removed as sbatch does."""
-    words: list[str] = []
-    word: str | None = None
-    quote = ""
-    characters = iter(text)
-    for character in characters:
-        if quote:
-            if character == quote:
-                quote = ""
-            elif character == "\\":
-                word = (word or "") + next(characters, "")
-            else:
-                word = (word or "") + character
-        elif character in "\"'":
-            quote, word = character, word or ""
-        elif character in _BLANKS:
-            if word is not None:
-                words.append(word)
-            word = None
-        elif character == "#":
-            break
-        else:
-            word = (word or "") + (next(characters, "") if character == "\\" else character)
-    if quote:
-        raise Refusal(
-            "a quote is not closed",
-            why="sbatch stops with a fatal error",
-            fix=f"close it with {quote}",
-        )
-    if word is not None:
-        words.append(word)
-    return words
+    @cached_property
+    def shebang(self) -> str | None:
+        """The interpreter line without `#!`, None where the first line is none."""
+        first = self.lines[0]
+        return first[2:].strip() if first.startswith("#!") else None
 
+    @cached_property
+    def interpreter(self) -> str:
+        """The interpreter's name: `bash` of `#!/usr/bin/env bash -l`; empty without one."""
+        words = (self.shebang or "").split()
+        names = [word.rsplit("/", 1)[-1] for word in words]
+        if names[:1] == ["env"]:
+            names = [name for name in names[1:] if not name.startswith("-") and "=" not in name]
+        return names[0] if names else ""
 
-_DECIDED = catalog.DECIDED_BY_THE_PLAN | {"mem", "mem-per-cpu", "mem-per-gpu"}
+    @property
+    def is_shell(self) -> bool:
+        """Whether a Bourne shell runs it; a script without a shebang is taken for one."""
+        return self.shebang is None or self.interpreter in _SHELLS
 
+    @cached_property
+    def block(self) -> DirectiveBlock:
+        """The directives, and what sbatch refuses or ignores among them."""
+        return directives.read(self.text)
 
-def check_script(text: str, plan: JobPlan) -> None:
-    """A project's template must not change what the plan decided, nor forget to start it.
+    @property
+    def directives(self) -> tuple[Directive, ...]:
+        """The options that sbatch takes, in order."""
+        return self.block.directives
 
-    It may add directives of other kinds. Raises InvalidInput.
-    """
-    try:
-        written = {d.option: d for d in directives(text)}
-    except Refusal as refusal:
-        raise InvalidInput([_template_problem(plan, refusal.what, refusal.why)]) from None
-    planned = {d.option: d.value for d in plan.directives}
-    problems = []
-    why = "the ranks that the script starts would not fit the job"
-    for option, value in planned.items():
-        shown = f"--{option}" + ("" if value is None else f"={value}")
-        if option not in written:
-            what = f"the rendered script has no {shown} before its first command"
-            problems.append(_template_problem(plan, what, why))
-        elif written[option].value != value:
-            line, _, other = written[option]
-            what = f"line {line} of the rendered script says {other}, not {shown}"
-            problems.append(_template_problem(plan, what, why))
-    for option in sorted(_DECIDED & set(written) - set(planned)):
-        line = written[option].line
-        what = f"line {line} of the rendered script adds --{option}"
-        problems.append(_template_problem(plan, what, why))
-    if not any(line.lstrip().startswith("srun ") for line in text.split("\n")):
-        what = "the rendered script has no srun line"
-        problems.append(_template_problem(plan, what, "the job would start nothing"))
-    if problems:
-        raise InvalidInput(problems)
+    @cached_property
+    def requests(self) -> tuple[Request, ...]:
+        """What is asked for, one for each component of a heterogeneous job; at least one."""
+        from slurmgen.request import requests
 
+        return requests(self.block)
 
-def _long_name(option: str) -> str:
-    """The one option of which sbatch takes `option` for the beginning; else itself."""
-    if catalog.find(option) is not None:
-        return option
-    meant = [name for name in catalog.options() if name.startswith(option)]
-    return meant[0] if len(meant) == 1 else option
+    @cached_property
+    def shell(self) -> ShellProgram:
+        """The shell code, evaluated; empty where another interpreter runs the script."""
+        from slurmgen.shell.commands import ShellProgram
 
+        if not self.is_shell:
+            return ShellProgram((), (), {}, (), False)
+        from slurmgen.shell.evaluate import evaluate
+        from slurmgen.shell.text import ShellText
 
-def _of_letter(letter: str) -> str:
-    found = (option.name for option in catalog.options().values() if option.short == letter)
-    return next(found, letter)
+        return evaluate(ShellText.whole(self.text))
 
+    @cached_property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every program that the shell code starts, its wrappers peeled off."""
+        from slurmgen.shell.launch import launches
 
-def _template_problem(plan: JobPlan, what: str, why: str) -> Diagnostic:
-    return Diagnostic(
-        Location(f"{plan.template}.sbatch.j2", 1, 1),
-        "template-changes-plan",
-        "SG011",
-        ERROR,
-        what,
-        why,
-        "put the value into the job file, and keep {{ super() }} in the blocks directives and "
-        "launch",
-    )
+        return launches(self.shell)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(len(line) + 1 for line in self.lines[:-1])]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column, both from 1, of the character at `offset`."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def offset(self, line: int, column: int = 1) -> int:
+        """The offset of a line and column, both from 1."""
+        return self._starts[line - 1] + column - 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from slurmgen.cluster import generic
 from slurmgen.plan import resolve
 from slurmgen.render import render
-from slurmgen.script import check_script
+from slurmgen.agreement import check_script
 from slurmgen.spec.job import JobSpec
 
 # What Bash, sbatch and shellcheck have opinions about comes up often.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from slurmgen.agreement import check_script
 from slurmgen.cluster.generic import PROFILE
 from slurmgen.errors import InvalidInput
 from slurmgen.plan import resolve
 from slurmgen.render import render
-from slurmgen.script import check_script, directives
 from slurmgen.spec.job import JobSpec
 
 PLAN = resolve(JobSpec(nodes=2, gpus_per_node="a100:4", command="true"), PROFILE)
@@ -50,14 +50,3 @@ def test_a_script_that_starts_nothing() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_script(SCRIPT.replace("\nsrun ", "\n# srun "), PLAN)
     assert caught.value.diagnostics[0].message == "the rendered script has no srun line"
-
-
-def test_directives_after_the_first_command_do_not_count() -> None:
-    text = (
-        "#!/bin/bash\n#SBATCH -N2 --time=5\n\n# text\n#SBATCH --job-name='a b'#c\ntrue\n#SBATCH -n8"
-    )
-    assert [(d.line, d.option, d.value) for d in directives(text)] == [
-        (2, "nodes", "2"),
-        (2, "time", "5"),
-        (5, "job-name", "a b"),
-    ]
