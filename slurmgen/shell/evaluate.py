@@ -1,0 +1,553 @@
+"""Go through shell code in order: what is set, what runs, in which shell.
+
+Branches are all taken, loops once, functions where they are first called. What is assigned
+last counts; a variable that a loop runs over stays a variable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slurmgen.shell import expansion
+from slurmgen.shell.commands import Assignment, Command, Context, Redirect, ShellProgram
+from slurmgen.shell.expansion import Scope
+from slurmgen.shell.syntax import parse
+from slurmgen.shell.text import ShellText
+from slurmgen.shell.words import BATCH, Word, literal_word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tree_sitter import Node
+
+# Nobody writes a script with more; a generated one of 4 MiB has 60,000.
+_MOST_COMMANDS = 3000
+_MOST_STATEMENTS = 20_000
+_DEEPEST = 60
+# Pieces of words that variables may become, in all.
+_MOST_EXPANDED = 50_000
+_DECLARES = ("export", "declare", "typeset", "local", "readonly")
+_OPTION_LETTERS = {"e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace"}
+
+
+def evaluate(
+    code: ShellText,
+    *,
+    where: str = BATCH,
+    variables: Mapping[str, Assignment] | None = None,
+    positional: Sequence[Word] | None = None,
+    options: frozenset[str] = frozenset(),
+    context: Context | None = None,
+) -> ShellProgram:
+    """The commands of `code`; never raises.
+
+    variables: what the shell starts with. positional: `$1` and on.
+    """
+    walk = _Walk(code, dict(variables or {}), options)
+    walk.positional = tuple(positional) if positional is not None else None
+    root = parse(code.text)
+    if root is not None:
+        walk.statements(root.children, (context or Context())._replace(where=where), 0)
+        walk.uncalled(where)
+    else:
+        walk.truncated = True
+    return ShellProgram(
+        tuple(walk.commands),
+        tuple(walk.assignments),
+        {name: code.offset(node.start_byte) for name, node in walk.functions.items()},
+        tuple(walk.errors),
+        walk.truncated,
+    )
+
+
+class _Walk:
+    def __init__(
+        self, code: ShellText, variables: dict[str, Assignment], options: frozenset[str]
+    ) -> None:
+        self.code = code
+        self.variables: Mapping[str, Assignment] = variables
+        self.options = options
+        self.positional: tuple[Word, ...] | None = None
+        self.commands: list[Command] = []
+        self.assignments: list[Assignment] = []
+        self.functions: dict[str, Node] = {}
+        self.called: set[str] = set()
+        self.handlers: set[str] = set()
+        self.errors: list[tuple[int, int]] = []
+        self.truncated = False
+        self._left = _MOST_STATEMENTS
+        self._expanded = _MOST_EXPANDED
+
+    def scope(self, context: Context, depth: int) -> Scope:
+        inner = context._replace(substitution=True, background=False, fed=False)
+
+        def substitute(node: Node) -> None:
+            self.branch(node.children[1:-1], inner, depth + 1)
+
+        return Scope(
+            self.code,
+            context.where,
+            self.variables,
+            self.positional,
+            substitute,
+            self.afford,
+            self.definition,
+        )
+
+    def afford(self, weight: int) -> bool:
+        self._expanded -= weight
+        return self._expanded >= 0
+
+    def definition(self, name: str) -> Node | None:
+        """The definition of a function which is handed to another shell, and called there."""
+        self.called.add(name)
+        return self.functions.get(name)
+
+    def branch(self, nodes: Sequence[Node], context: Context, depth: int) -> None:
+        """Statements of a shell of their own: what they set is lost behind them."""
+        before = self.variables, self.options
+        self.statements(nodes, context, depth)
+        self.variables, self.options = before
+
+    def uncalled(self, where: str) -> None:
+        """Functions that nothing calls by name: handlers of traps, or called by other files."""
+        for name, node in list(self.functions.items()):
+            if name not in self.called:
+                context = Context(where, function=name, handler=name in self.handlers)
+                self.called.add(name)
+                self.branch(node.children[-1:], context, 1)
+
+    def statements(self, nodes: Sequence[Node], context: Context, depth: int) -> None:
+        if depth > _DEEPEST:
+            self.truncated = True
+            return
+        for at, node in enumerate(nodes):
+            self._left -= 1
+            if self._left < 0 or len(self.commands) >= _MOST_COMMANDS:
+                self.truncated = True
+                return
+            behind = nodes[at + 1].type if at + 1 < len(nodes) else ""
+            inner = self.behind(node, context) if behind == "&" else context
+            self.statement(node, inner, depth)
+
+    def behind(self, node: Node, context: Context) -> Context:
+        """The context of a statement that is put into the background."""
+        return context._replace(background=True, job=self.code.offset(node.start_byte))
+
+    def statement(self, node: Node, context: Context, depth: int) -> None:
+        kind = node.type
+        if kind == "command":
+            self.command(node, (), context, depth)
+        elif kind == "redirected_statement":
+            self.redirected(node, context, depth)
+        elif kind in ("variable_assignment", "variable_assignments"):
+            parts = node.children if kind.endswith("s") else [node]
+            for part in parts:
+                if part.type == "variable_assignment":
+                    self.assign(part, context, depth, exported=None)
+        elif kind == "declaration_command":
+            self.declare(node, context, depth)
+        elif kind == "unset_command":
+            self.unset(node, context, depth)
+        elif kind == "function_definition":
+            name = node.child_by_field_name("name")
+            if name is not None:
+                self.functions[expansion.source(name, self.scope(context, depth))] = node
+        elif kind == "pipeline":
+            parts = node.named_children
+            for part in parts:
+                is_last, is_first = part == parts[-1], part == parts[0]
+                inner = context._replace(
+                    piped=context.piped or not is_last, fed=context.fed or not is_first
+                )
+                self.branch([part], inner, depth + 1)
+        elif kind == "list":
+            self.list_(node, context, depth)
+        elif kind == "subshell":
+            self.branch(node.children[1:-1], context._replace(subshell=True), depth + 1)
+        elif kind == "negated_command":
+            self.statements(node.children, context._replace(condition=True), depth + 1)
+        elif kind in ("for_statement", "select_statement"):
+            self.loop(node, context, depth)
+        elif kind in ("while_statement", "c_style_for_statement"):
+            inner = context._replace(loop=True, conditional=True)
+            self.parts(node, inner, depth)
+        elif kind in ("if_statement", "elif_clause", "case_statement"):
+            self.parts(node, context._replace(conditional=True), depth)
+        elif kind == "ERROR" or node.is_missing:
+            scope = self.scope(context, depth)
+            self.errors.append(expansion.span(node, scope))
+            self.statements(node.children, context, depth + 1)
+        elif kind == "test_command":
+            for inner_node in expansion.descend(node, "command_substitution"):
+                self.scope(context, depth).substitute(inner_node)
+        elif node.child_count and kind not in ("heredoc_body", "comment", "word", "string"):
+            self.statements(node.children, context, depth + 1)
+
+    def parts(self, node: Node, context: Context, depth: int) -> None:
+        """A compound statement, its test told from its body."""
+        for at, child in enumerate(node.children):
+            is_test = node.field_name_for_child(at) == "condition"
+            behind = node.children[at + 1].type if at + 1 < len(node.children) else ""
+            inner = context._replace(condition=is_test) if is_test else context
+            if behind == "&":
+                inner = self.behind(child, inner)
+            self.statements([child], inner, depth + 1)
+
+    def list_(self, node: Node, context: Context, depth: int) -> None:
+        # Left-nested, one level for each && and ||: a long chain must not use up the depth.
+        chain: list[tuple[Node, str]] = []
+        operator = ""
+        while node.type == "list" and node.child_count >= 3:
+            chain.append((node.children[-1], operator))
+            operator = node.children[-2].type
+            node = node.children[0]
+        chain.append((node, operator))
+        first = True
+        for part, behind in reversed(chain):
+            before = len(self.commands)
+            inner = context if first else context._replace(conditional=True)
+            self.statements([part], inner, depth + 1)
+            if behind == "||":
+                self.commands[before:] = [
+                    command._replace(caught=True) for command in self.commands[before:]
+                ]
+            first = False
+
+    def loop(self, node: Node, context: Context, depth: int) -> None:
+        scope = self.scope(context, depth)
+        name = node.child_by_field_name("variable")
+        values = [
+            word
+            for at, child in enumerate(node.children)
+            if node.field_name_for_child(at) == "value"
+            for word in expansion.fields(child, scope)
+        ]
+        if name is not None:
+            variable = expansion.source(name, scope)
+            self.forget(variable)
+            if len(values) == 1 and values[0].literal is not None:
+                start, end = expansion.span(name, scope)
+                self.set_(Assignment(variable, values[0], False, context.where, start, end))
+        body = node.child_by_field_name("body")
+        if body is not None:
+            self.statements(body.children, context._replace(loop=True, conditional=True), depth + 1)
+
+    def redirected(self, node: Node, context: Context, depth: int) -> None:
+        scope = self.scope(context, depth)
+        redirects: list[Redirect] = []
+        later: list[tuple[Node, bool]] = []
+        arguments: list[Node] = []
+        for at, child in enumerate(node.children):
+            if node.field_name_for_child(at) == "redirect":
+                self.redirect(child, scope, redirects, later, arguments)
+        piped = any(is_pipe for _, is_pipe in later)
+        inner = context._replace(piped=context.piped or piped)
+        body = node.child_by_field_name("body")
+        if body is not None and body.type == "command":
+            self.command(body, tuple(redirects), inner, depth, arguments)
+        elif body is not None:
+            self.statements([body], inner, depth + 1)
+        for part, is_pipe in later:
+            self.statements([part], context._replace(fed=is_pipe or context.fed), depth + 1)
+
+    def redirect(
+        self,
+        node: Node,
+        scope: Scope,
+        redirects: list[Redirect],
+        later: list[tuple[Node, bool]],
+        arguments: list[Node],
+    ) -> None:
+        start, end = expansion.span(node, scope)
+        if node.type == "heredoc_redirect":
+            quoted = False
+            for at, child in enumerate(node.children):
+                field = node.field_name_for_child(at)
+                if child.type == "heredoc_start":
+                    quoted = any(c in "'\"\\" for c in expansion.source(child, scope))
+                elif child.type == "heredoc_body":
+                    redirects.append(
+                        Redirect("<<", None, self.heredoc(child, quoted, scope), start, end)
+                    )
+                elif field == "redirect":
+                    self.redirect(child, scope, redirects, later, arguments)
+                elif field == "argument":
+                    arguments.append(child)
+                elif child.type == "pipeline":
+                    later += [(part, True) for part in child.named_children]
+                elif field == "right":
+                    later.append((child, False))
+            return
+        target = node.child_by_field_name("destination") or (
+            node.named_children[-1] if node.named_children else None
+        )
+        word = expansion.value(target, scope) if target is not None else None
+        body = None
+        operator = next((c.type for c in node.children if not c.is_named), "")
+        if node.type == "herestring_redirect" and word is not None:
+            body = ShellText.of_word(word)
+        redirects.append(Redirect(operator, word, body, start, end))
+        # `> log a b`: what follows the target belongs to the command.
+        for at, child in enumerate(node.children):
+            if node.field_name_for_child(at) == "destination" and child != target:
+                arguments.append(child)
+
+    def heredoc(self, node: Node, quoted: bool, scope: Scope) -> ShellText:
+        if quoted:
+            text = scope.text.text[node.start_byte : node.end_byte]
+            if not scope.text.has_held:
+                return ShellText.part(text, scope.text.offset(node.start_byte))
+        return ShellText.of_word(expansion.body(node, scope))
+
+    def command(
+        self,
+        node: Node,
+        redirects: tuple[Redirect, ...],
+        context: Context,
+        depth: int,
+        more: Sequence[Node] = (),
+    ) -> None:
+        lines = self.lines_of(node)
+        for at, children in enumerate(lines):
+            last = at == len(lines) - 1
+            self.simple(children, redirects if last else (), context, depth, more if last else ())
+
+    def lines_of(self, node: Node) -> list[list[Node]]:
+        """The children of a command, parted where an unescaped line end lies between two.
+
+        To the grammar, `A=1 B=2` on a line of its own is a prefix of the next line's command,
+        and behind a syntax error whole lines become arguments of the line before.
+        """
+        text = self.code.text
+        lines: list[list[Node]] = [[]]
+        end = node.start_byte
+        for child in node.children:
+            between = text[end : child.start_byte]
+            if lines[-1] and "\n" in between.replace("\\\n", ""):
+                lines.append([])
+            lines[-1].append(child)
+            end = child.end_byte
+        return lines
+
+    def simple(
+        self,
+        children: list[Node],
+        redirects: tuple[Redirect, ...],
+        context: Context,
+        depth: int,
+        more: Sequence[Node],
+    ) -> None:
+        scope = self.scope(context, depth)
+        own: list[Redirect] = list(redirects)
+        prefix: list[Assignment] = []
+        words: list[Word] = []
+        arguments: list[Node] = []
+        alone = all(child.type == "variable_assignment" for child in children)
+        for child in children:
+            if child.type == "variable_assignment":
+                if alone:
+                    self.assign(child, context, depth, exported=None)
+                    continue
+                found = self.read_assignment(child, scope, context, exported=True)
+                if found is not None:
+                    prefix.append(found)
+            elif child.type.endswith("_redirect"):
+                self.redirect(child, scope, own, [], arguments)
+            elif child.type == "ERROR":
+                self.errors.append(expansion.span(child, scope))
+            elif child.type == "command_name":
+                name = child.children[0] if child.child_count == 1 else child
+                words += expansion.fields(name, scope)
+            elif child.is_named:
+                words += expansion.fields(child, scope)
+        for child in (*arguments, *more):
+            words += expansion.fields(child, scope)
+        if not words:
+            return
+        start, _ = expansion.span(children[0], scope)
+        _, end = expansion.span(children[-1], scope)
+        command = Command(
+            tuple(words),
+            tuple(prefix),
+            tuple(own),
+            start,
+            end,
+            context,
+            self.variables,
+            self.options,
+        )
+        self.commands.append(command)
+        self.builtin(command, context, depth)
+
+    def builtin(self, command: Command, context: Context, depth: int) -> None:
+        name = command.name
+        if name in self.functions:
+            self.call(name, command, context, depth)
+        elif name == "set":
+            self.set_options([word.guess for word in command.words[1:]])
+        elif name == "unset":
+            for word in command.words[1:]:
+                self.forget(word.guess)
+        elif name in ("export", "readonly", "declare") and len(command.words) > 1:
+            for word in command.words[1:]:
+                self.export(word.guess)
+        elif name == "eval":
+            self.eval_(command, context, depth)
+        elif name == "trap" and len(command.words) > 2:
+            first = command.words[1].guess.split()
+            self.handlers.update(first[:1])
+        elif name in ("read", "mapfile", "readarray"):
+            self.read_(command)
+
+    def read_(self, command: Command) -> None:
+        names = [word.literal for word in command.words[1:]]
+        for name in names:
+            if name and not name.startswith("-"):
+                self.forget(name)
+        body = next((r.body for r in command.redirects if r.body is not None), None)
+        # `read -r -d '' name <<'EOF'` takes all of the here-document.
+        if body is not None and body.text and "" in names and names[-1] and "-d" in names:
+            start = body.offset(0)
+            value = body.word()
+            self.set_(Assignment(names[-1], value, False, command.where, start, value.end))
+
+    def call(self, name: str, command: Command, context: Context, depth: int) -> None:
+        if name in self.called:
+            return
+        self.called.add(name)
+        node = self.functions[name]
+        before, self.positional = self.positional, command.words[1:]
+        self.statements(node.children[-1:], context._replace(function=name), depth + 1)
+        self.positional = before
+
+    def eval_(self, command: Command, context: Context, depth: int) -> None:
+        pieces = []
+        for word in command.words[1:]:
+            pieces += [*literal_word(" ", word.start, word.start).pieces, *word.pieces]
+        code = ShellText.of_word(Word(tuple(pieces), command.start, command.end))
+        root = parse(code.text) if depth < 10 else None
+        if root is None or code.text.strip() == "":
+            return
+        outer, self.code = self.code, code
+        self.statements(root.children, context, depth + 1)
+        self.code = outer
+
+    def set_options(self, words: list[str]) -> None:
+        on: set[str] = set(self.options)
+        off: set[str] = set()
+        at = 0
+        while at < len(words):
+            word = words[at]
+            target = on if word.startswith("-") else off
+            if word in ("--", "-") or word[:1] not in "+-":
+                self.positional = None
+                break
+            letters = word[1:]
+            for letter in letters:
+                if letter == "o" and at + 1 < len(words):
+                    at += 1
+                    target.add(words[at])
+                elif letter in _OPTION_LETTERS:
+                    target.add(_OPTION_LETTERS[letter])
+            at += 1
+        self.options = frozenset(on - off)
+
+    def declare(self, node: Node, context: Context, depth: int) -> None:
+        scope = self.scope(context, depth)
+        keyword = node.children[0].type if node.children else ""
+        flags = [
+            expansion.source(child, scope) for child in node.named_children if child.type == "word"
+        ]
+        exported: bool | None = None
+        if keyword == "export" or any(f.startswith("-") and "x" in f for f in flags):
+            exported = not any(f.startswith("-n") for f in flags)
+        words = [literal_word(keyword, *expansion.span(node.children[0], scope))]
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self.assign(child, context, depth, exported=exported)
+            elif child.type in ("variable_name", "word"):
+                name = expansion.source(child, scope)
+                if exported and child.type == "variable_name":
+                    self.export(name)
+                if "-f" in flags:
+                    self.called.add(name)
+                words += expansion.fields(child, scope)
+            else:
+                words += expansion.fields(child, scope)
+        start, end = expansion.span(node, scope)
+        if keyword in _DECLARES:
+            self.commands.append(
+                Command(tuple(words), (), (), start, end, context, self.variables, self.options)
+            )
+
+    def unset(self, node: Node, context: Context, depth: int) -> None:
+        scope = self.scope(context, depth)
+        start, end = expansion.span(node, scope)
+        words = [literal_word("unset", start, start + 5)]
+        for child in node.named_children:
+            words += expansion.fields(child, scope)
+            self.forget(expansion.source(child, scope))
+        self.commands.append(
+            Command(tuple(words), (), (), start, end, context, self.variables, self.options)
+        )
+
+    def export(self, name: str) -> None:
+        known = self.variables.get(name)
+        if known is not None and not known.exported:
+            self.variables = {**self.variables, name: known._replace(exported=True)}
+            self.assignments.append(known._replace(exported=True))
+
+    def forget(self, name: str) -> None:
+        if name in self.variables:
+            self.variables = {k: v for k, v in self.variables.items() if k != name}
+
+    def assign(self, node: Node, context: Context, depth: int, *, exported: bool | None) -> None:
+        found = self.read_assignment(node, self.scope(context, depth), context, exported=exported)
+        if found is not None:
+            self.set_(found)
+
+    def set_(self, assignment: Assignment) -> None:
+        self.assignments.append(assignment)
+        self.variables = {**self.variables, assignment.name: assignment}
+
+    def read_assignment(
+        self, node: Node, scope: Scope, context: Context, *, exported: bool | None
+    ) -> Assignment | None:
+        name_node = node.child_by_field_name("name")
+        value_node = node.child_by_field_name("value")
+        if name_node is None:
+            return None
+        start, end = expansion.span(node, scope)
+        name = expansion.source(name_node, scope)
+        append = any(child.type == "+=" for child in node.children)
+        name, bracket, _ = name.partition("[")
+        before = self.variables.get(name)
+        if exported is None:
+            exported = "allexport" in self.options or (before is not None and before.exported)
+        words: tuple[Word, ...] | None = None
+        if value_node is None:
+            value = Word((), end, end)
+        elif value_node.type == "array":
+            words = tuple(
+                word
+                for child in value_node.named_children
+                for word in expansion.fields(child, scope)
+            )
+            value = words[0] if words else Word((), end, end)
+        else:
+            value = expansion.value(value_node, scope)
+        if bracket:
+            # An element: what the whole holds is no longer known.
+            self.forget(name)
+            return None
+        if append and before is not None:
+            if words is not None:
+                words = ((before.words or (before.value,)) + words)[:400]
+            elif before.words is None:
+                pieces = (before.value.pieces + value.pieces)[:400]
+                value = Word(pieces, before.value.start, value.end)
+        conditional = context.conditional or context.loop or context.function is not None
+        return Assignment(
+            name, value, exported, context.where, start, end, words, conditional, append
+        )
