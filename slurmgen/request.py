@@ -29,7 +29,7 @@ _JOB_WIDE = frozenset(
     account acctg-freq array batch begin chdir cluster cluster-constraint clusters comment
     container container-id container-type context deadline delay-boot dependency error
     exclude export export-file extra get-user-env gid hold input job-name
-    kill-on-invalid-dep mcs-label mem-update nice no-kill no-requeue oom-kill-step
+    kill-on-invalid-dep mcs-label mem mem-update nice no-kill no-requeue oom-kill-step
     open-mode output prefer priority profile propagate qos reboot requeue reservation
     signal stepmgr time time-min uid wait wait-all-nodes wckey
     """.split()
@@ -50,6 +50,34 @@ class Gpus(NamedTuple):
     number: int
 
 
+class _Value:
+    """An attribute of a Request that is the value of the option of that name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.option = name.replace("_", "-")
+
+
+class _Text(_Value):
+    def __get__(self, request: Request, owner: type) -> str | None:
+        return request.value(self.option)
+
+
+class _Number(_Value):
+    def __get__(self, request: Request, owner: type) -> int | None:
+        text = request.value(self.option) or ""
+        is_number = text.isascii() and text.isdigit() and len(text) < 10
+        return int(text) if is_number else None
+
+
+class _Memory(_Value):
+    def __get__(self, request: Request, owner: type) -> int | None:
+        text = request.value(self.option)
+        try:
+            return None if text is None else parse_memory(text)
+        except Refusal:
+            return None
+
+
 class Request:
     """One component of a job. None: not given, or not known (a `$` in the value).
 
@@ -64,11 +92,10 @@ class Request:
         self.directives = tuple(directives)
         self.is_known = is_known
         self._last = {_ALIASES.get(d.option, d.option): d for d in self.directives}
-        # A flag that takes back the other.
-        for first, second in (("requeue", "no-requeue"), ("exclusive", "oversubscribe")):
-            a, b = self._last.get(first), self._last.get(second)
-            if a is not None and b is not None and first == "requeue":
-                self._last.pop(first if a.start < b.start else second)
+        requeue, no_requeue = self._last.get("requeue"), self._last.get("no-requeue")
+        if requeue is not None and no_requeue is not None:
+            # One takes back the other.
+            del self._last["requeue" if requeue.start < no_requeue.start else "no-requeue"]
 
     def directive(self, name: str) -> Directive | None:
         """The one that counts, by its long name with dashes or underscores."""
@@ -86,6 +113,24 @@ class Request:
 
     # --- as it is written -------------------------------------------------------------
 
+    array = _Text()
+    error = _Text()
+    export = _Text()
+    gpu_bind = _Text()
+    nodelist = _Text()
+    output = _Text()
+    signal = _Text()
+
+    cpus_per_gpu = _Number()
+    cpus_per_task = _Number()
+    ntasks = _Number()
+    ntasks_per_gpu = _Number()
+    ntasks_per_node = _Number()
+
+    mem = _Memory()
+    mem_per_cpu = _Memory()
+    mem_per_gpu = _Memory()
+
     @cached_property
     def nodes(self) -> tuple[int, int] | None:
         """The least and the most; lists of counts (from 23.02) by their ends."""
@@ -98,31 +143,6 @@ class Request:
         least = int(found[1]) * _FACTORS[found[2].lower()]
         most = int(found[3]) * _FACTORS[found[4].lower()] if found[3] else least
         return least, most
-
-    @cached_property
-    def ntasks(self) -> int | None:
-        """--ntasks."""
-        return self._number("ntasks")
-
-    @cached_property
-    def ntasks_per_node(self) -> int | None:
-        """--ntasks-per-node, also as --tasks-per-node."""
-        return self._number("ntasks-per-node")
-
-    @cached_property
-    def ntasks_per_gpu(self) -> int | None:
-        """--ntasks-per-gpu."""
-        return self._number("ntasks-per-gpu")
-
-    @cached_property
-    def cpus_per_task(self) -> int | None:
-        """--cpus-per-task."""
-        return self._number("cpus-per-task")
-
-    @cached_property
-    def cpus_per_gpu(self) -> int | None:
-        """--cpus-per-gpu."""
-        return self._number("cpus-per-gpu")
 
     @cached_property
     def gpus_per_node(self) -> int | None:
@@ -163,61 +183,11 @@ class Request:
         except Refusal:
             return None
 
-    @cached_property
-    def mem(self) -> int | None:
-        """--mem in MiB; 0 is all memory of a node."""
-        return self._memory("mem")
-
-    @cached_property
-    def mem_per_cpu(self) -> int | None:
-        """--mem-per-cpu in MiB."""
-        return self._memory("mem-per-cpu")
-
-    @cached_property
-    def mem_per_gpu(self) -> int | None:
-        """--mem-per-gpu in MiB."""
-        return self._memory("mem-per-gpu")
-
     @property
     def exclusive(self) -> bool:
         """Whether the job has whole nodes to itself: --exclusive without a value."""
         directive = self.directive("exclusive")
         return directive is not None and directive.value is None
-
-    @property
-    def array(self) -> str | None:
-        """--array as it is written."""
-        return self.value("array")
-
-    @property
-    def export(self) -> str | None:
-        """--export as it is written."""
-        return self.value("export")
-
-    @property
-    def signal(self) -> str | None:
-        """--signal as it is written."""
-        return self.value("signal")
-
-    @property
-    def output(self) -> str | None:
-        """--output as it is written."""
-        return self.value("output")
-
-    @property
-    def error(self) -> str | None:
-        """--error as it is written."""
-        return self.value("error")
-
-    @property
-    def nodelist(self) -> str | None:
-        """--nodelist as it is written."""
-        return self.value("nodelist")
-
-    @property
-    def gpu_bind(self) -> str | None:
-        """--gpu-bind as it is written."""
-        return self.value("gpu-bind")
 
     # --- what Slurm makes of it -------------------------------------------------------
 
@@ -244,7 +214,9 @@ class Request:
             count = len(set(expand_hostlist(self.nodelist or "")))
         except Refusal:
             return None
-        return count if self.ntasks is None or self.ntasks == count else None
+        if self.ntasks is None:
+            return count
+        return max(1, self.ntasks) if self.ntasks <= count else None
 
     def _nodes_of_tasks(self) -> int | None:
         """Without --nodes: what tasks and GPUs need at least."""
@@ -278,9 +250,10 @@ class Request:
             return None if gpus is None else self.ntasks_per_gpu * gpus
         if self.gpus is not None and self.gpus_per_task:
             return self.gpus // self.gpus_per_task
-        if self.gives("gpus-per-task", "ntasks-per-socket", "ntasks-per-core", "ntasks-per-tres"):
-            if not (self.gives("gpus-per-task") and self.gives("nodes")):
-                return None
+        if self.gives("ntasks-per-socket", "ntasks-per-core", "ntasks-per-tres"):
+            return None
+        if self.gives("gpus-per-task") and not self.gives("nodes"):
+            return None
         return self.total_nodes
 
     def _total_gpus(self) -> int | None:
@@ -321,18 +294,6 @@ class Request:
 
     # --- helpers ----------------------------------------------------------------------
 
-    def _number(self, name: str) -> int | None:
-        text = self.value(name) or ""
-        found = re.fullmatch(r"\d{1,9}", text)
-        return int(text) if found is not None and text.isascii() else None
-
-    def _memory(self, name: str) -> int | None:
-        text = self.value(name)
-        try:
-            return None if text is None else parse_memory(text)
-        except Refusal:
-            return None
-
     def _gpus(self, name: str) -> Gpus | None:
         return _counted((self.value(name) or "").split(","))
 
@@ -346,11 +307,9 @@ class Request:
 
     def _reads(self, name: str) -> object:
         if name == "gres":
-            text = self.value("gres")
-            has_gpus = text is not None and "gpu" in text.lower()
-            return (
-                None if text is None or "$" in text else (self._gres_gpus or not has_gpus or None)
-            )
+            text = (self.value("gres") or "$").lower()
+            # Without GPUs in it, it says nothing of them.
+            return None if "$" in text else (self._gres_gpus or "gpu" not in text or None)
         if name == "nodefile":
             return None
         return getattr(self, name.replace("-", "_"))

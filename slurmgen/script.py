@@ -49,6 +49,14 @@ class BatchScript:
             names = [name for name in names[1:] if not name.startswith("-") and "=" not in name]
         return names[0] if names else ""
 
+    @cached_property
+    def shebang_options(self) -> tuple[str, ...]:
+        """What the shebang passes to the interpreter: `-e`, `-l` of `#!/bin/bash -e -l`."""
+        words = (self.shebang or "").split()
+        names = [word.rsplit("/", 1)[-1] for word in words]
+        at = names.index(self.interpreter) if self.interpreter in names else len(words)
+        return tuple(words[at + 1 :])
+
     @property
     def is_shell(self) -> bool:
         """Whether a Bourne shell runs it; a script without a shebang is taken for one."""
@@ -78,10 +86,10 @@ class BatchScript:
 
         if not self.is_shell:
             return ShellProgram((), (), {}, (), False)
-        from slurmgen.shell.evaluate import evaluate
+        from slurmgen.shell.evaluate import evaluate, shell_options
         from slurmgen.shell.text import ShellText
 
-        return evaluate(ShellText.whole(self.text))
+        return evaluate(ShellText.whole(self.text), options=shell_options(self.shebang_options))
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:

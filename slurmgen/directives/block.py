@@ -15,6 +15,7 @@ _OLD_KEYWORD = "#SLURM"
 _LATER = re.compile(r"^[ \t]*(#SBATCH)(?=[ \t]*--?[A-Za-z]|[ \t]+(?:het|pack)job[ \t]*$)", re.M)
 _TRANSLATED = re.compile(r"^(#)(?:PBS|BSUB)\b", re.M)
 _OPTION = re.compile(r"--?[A-Za-z]")
+_COMMENTED = re.compile(r"#[ \t]*--?[A-Za-z]")
 _GLUED = re.compile(r"[^ \t\v\f\r-]*")
 # MAX_HET_JOB_COMPS of Slurm.
 _MOST_COMPONENTS = 128
@@ -89,6 +90,9 @@ class _Reader:
         continued, self._continued = self._continued, None
         line = self.text[start:end]
         stripped = line.lstrip(BLANKS)
+        if number == 1:
+            # sbatch refuses a script with a byte order mark; the other lines mean what they say.
+            stripped = stripped.removeprefix("\ufeff")
         if not stripped:
             return True
         miss = None if self.record.is_full else near_miss(line)
@@ -104,6 +108,8 @@ class _Reader:
                 spaced=miss.spaced,
             )
         if stripped.startswith("#"):
+            if continued and _COMMENTED.match(stripped):
+                self._commented_lines(continued, start, end)
             return True
         if miss is None and (_OPTION.match(stripped) or (continued and self._is_open())):
             self._bare_lines(continued, number, start, end)
@@ -135,6 +141,23 @@ class _Reader:
             meant = "\n" * bool(continued) + "\n".join(f"{KEYWORD} {o}" for o in options)
         self.record.report("continuation", first_line, first, end, meant=meant, last_line=last)
 
+    def _commented_lines(self, continued: tuple[int, int], start: int, end: int) -> None:
+        """Options behind a backslash and a `#`: comments, for sbatch as for the shell."""
+        number, first = continued
+        lines = [self.text[start:end]]
+        while lines[-1].rstrip(BLANKS).endswith("\\") and end < len(self.text):
+            following = self.text.find("\n", end + 1)
+            following = len(self.text) if following < 0 else following
+            line = self.text[end + 1 : following]
+            if not _COMMENTED.match(line.lstrip(BLANKS)):
+                break
+            lines.append(line)
+            end = following
+        options = [line.strip(BLANKS + "#").removesuffix("\\").rstrip(BLANKS) for line in lines]
+        meant = "".join(f"\n{KEYWORD} {option}" for option in options)
+        last = number + len(lines)
+        self.record.report("continuation", number, first, end, meant=meant, last_line=last)
+
     def _directive(self, number: int, start: int, end: int) -> None:
         at = self._behind_keyword(number, start, end)
         line = read_line(self.text, at, end)
@@ -148,6 +171,12 @@ class _Reader:
             if len(words) > 1:
                 self.record.report("stray-text", number, words[1].start, words[-1].end)
             words = []
+        for index, word in enumerate(words):
+            if is_separator(word):
+                # sbatch takes it out and reads no further on this line.
+                self.record.report("stray-text", number, word.start, words[-1].end)
+                words = words[:index]
+                break
         LineOptions(self.record, words, number, start, self.component).read()
         if line.hidden is not None and self.text[line.hidden : end].split()[1:]:
             self.record.report("stray-text", number, line.hidden, end)

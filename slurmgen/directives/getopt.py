@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from slurmgen.directives.model import Directive
 from slurmgen.directives.names import of_letter, resolve, single_dash
-from slurmgen.directives.stray_words import meant_value
-from slurmgen.directives.words import MOST_WORDS, Word, is_separator
+from slurmgen.directives.stray_words import is_value, meant_value
+from slurmgen.directives.words import BLANKS, MOST_WORDS, Word
 from slurmgen.spec import catalog
 
 if TYPE_CHECKING:
@@ -37,10 +37,6 @@ class LineOptions:
         while index < len(self.words) and not self.record.is_full:
             word = self.words[index]
             text = word.text
-            if is_separator(word):
-                # sbatch takes it out and reads no further on this line.
-                self._report("stray-text", word.start, self.words[-1].end)
-                return
             if text == "--" and index + 1 == len(self.words):
                 return
             if text[0] in _DASHES and text[1:2].isalpha():
@@ -114,7 +110,7 @@ class LineOptions:
         name, equals, value = word.text.partition("=")
         following = self.words[index + 1] if index + 1 < len(self.words) else None
         if equals:
-            at = word.offset(len(name) + 1)
+            at = word.behind(len(name) + 1)
             self._add(option, name, value, word.start, word.end, at)
         elif following is not None and not following.text.startswith("-"):
             self._add(option, name, following.text, word.start, following.end, following.start)
@@ -128,7 +124,7 @@ class LineOptions:
         word = self.words[index]
         following = self.words[index + 1] if index + 1 < len(self.words) else None
         if value or following is None or _OPTION.match(following.text):
-            at = word.offset(len(spelled) + 1)
+            at = word.behind(len(spelled) + 1)
             self._add(option, spelled, value, word.start, word.end, at)
             return index + 1
         written = self.record.text[following.start : following.end]
@@ -152,7 +148,7 @@ class LineOptions:
                 last = self.words[index + 1]
                 value, start = last.text, last.start
             else:
-                value, start = value[1:], following.offset(1)
+                value, start = value[1:], following.behind(1)
             mark = "=" if spelled.startswith("--") else " "
             meant = mark + self.record.text[start : last.end] if value else None
             self._report("stray-text", word.end, last.end, option=option, meant=meant)
@@ -188,7 +184,7 @@ class LineOptions:
             elif has_equals and known.argument == "required":
                 return self._short_equals(index, known.name, position)
             elif has_rest:
-                at = word.offset(position + 1)
+                at = word.behind(position + 1)
                 self._add(known.name, spelled, word.text[position + 1 :], start, word.end, at)
                 return index + 1
             elif known.argument == "required":
@@ -200,7 +196,7 @@ class LineOptions:
     def _short_equals(self, index: int, option: str, position: int) -> int:
         """`-N=2`, which asks for "=2" nodes."""
         word = self.words[index]
-        value, at = word.text[position + 2 :], word.offset(position + 2)
+        value, at = word.text[position + 2 :], word.behind(position + 2)
         if not value and index + 1 < len(self.words):
             index += 1
             value, at = self.words[index].text, self.words[index].start
@@ -249,7 +245,7 @@ class LineOptions:
             value = meant_value(before.option, before.value, stray)
             start = start if value is None else before.value_start
             meant = None if value is None else _quoted(value)
-        elif self._lacks_value(before) and len(stray) == 1:
+        elif self._lacks_value(before) and is_value(before.option, " ".join(stray)):
             value, start = stray[0], before.end
             meant = ("=" if before.spelled.startswith("--") else "") + value
         self._report("stray-text", start, end, option=before.option, meant=meant)
@@ -283,6 +279,11 @@ class LineOptions:
         value_start: int | None = None,
     ) -> None:
         """A value ends where its option does."""
+        text = self.record.text
+        if value_start is not None and text[value_start : value_start + 1] == ":":
+            if text[value_start - 1] in BLANKS:
+                # sbatch ends at a word that starts so: Unexpected `:`.
+                self._report("stray-text", value_start, end, option=option)
         self.record.directives.append(
             Directive(
                 self.number,

@@ -99,7 +99,7 @@ class Record:
         last_line: int = 0,
         spaced: bool = False,
     ) -> None:
-        """Add a problem; blanks at its end are not part of it."""
+        """Add a problem; blanks at its end do not count as its text."""
         text = self.text[start:end].rstrip(" \t\r")
         self.problems.append(
             DirectiveProblem(
@@ -108,7 +108,7 @@ class Record:
                 start - self.text.rfind("\n", 0, start),
                 max(1, len(text.partition("\n")[0])),
                 start,
-                start + len(text),
+                end,
                 text,
                 option,
                 meant,

@@ -50,14 +50,16 @@ def near_miss(line: str) -> NearMiss | None:
     exact = mark == "#" and not gap and word == KEYWORD[1:]
     if exact and not indent and not found["colon"] and not blank.strip(" \t\v\f\r"):
         return None
-    if not exact and not _is_meant(mark, gap, word):
+    if not exact and not _is_meant(mark, gap, word, blank):
         return None
     if word.islower() and _names_script(line[found.start("rest") :]):
         return None
     return NearMiss(found.start("rest"), line[: found.start("blank")].strip(), bool(gap))
 
 
-def _is_meant(mark: str, gap: str, word: str) -> bool:
+def _is_meant(mark: str, gap: str, word: str, blank: str) -> bool:
+    if gap and not blank:
+        return False
     if gap or mark not in ("#", "#!", "＃"):
         # Prose, or no comment for a shell: only the keyword itself is clear enough.
         return word == KEYWORD[1:]
@@ -66,7 +68,8 @@ def _is_meant(mark: str, gap: str, word: str) -> bool:
 
 def _is_close(word: str) -> bool:
     """Whether a word is SBATCH with one slip of the finger, or two where no other word is near."""
-    if len(word) < 5:
+    if len(word) < 5 or re.fullmatch("[^S]+SBATCH", word):
+        # A letter in front switches it off.
         return False
     plain = word.startswith("SB") or sorted(word) == sorted(KEYWORD[1:])
     return _distance(word, KEYWORD[1:]) <= (2 if plain else 1)

@@ -9,6 +9,13 @@ _LISTS = frozenset(
     "partition reservation tres-per-task".split()
 )
 _NAMES = ("job-name", "comment")
+_GLUED = {
+    "exclusive": r"user|mcs|topo",
+    "nice": r"-?\d+",
+    "no-kill": r"off",
+    "propagate": r"ALL|NONE|[A-Z]+(,[A-Z]+)*",
+    "requeue": r"expedite",
+}
 _UNIT_OF_MEMORY = re.compile(r"[KMGT]i?B?", re.IGNORECASE)
 _UNIT_OF_TIME = re.compile(r"(d|h|m)(ays?|ours?|rs?|in|ins|inutes?)?", re.IGNORECASE)
 
@@ -37,3 +44,8 @@ def _time(value: str, stray: list[str]) -> str | None:
     if len(stray) != 1 or not value.isdecimal() or found is None:
         return None
     return {"d": f"{value}-00:00:00", "h": f"{value}:00:00", "m": value}[found[1].lower()]
+
+
+def is_value(option: str, word: str) -> bool:
+    """Whether a word is a value for an option that takes one only behind `=`."""
+    return re.fullmatch(_GLUED.get(option, "(?!)"), word) is not None

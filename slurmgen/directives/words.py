@@ -36,6 +36,10 @@ class Word(NamedTuple):
         inside, outside = self.pieces[bisect_right(self.pieces, index, key=_inside) - 1]
         return outside + index - inside
 
+    def behind(self, index: int) -> int:
+        """Where in the text the character before `index` ends: a quote may stand there."""
+        return self.offset(index - 1) + 1
+
 
 class Line(NamedTuple):
     """The words of one line, and where sbatch stumbles over it.

@@ -60,6 +60,36 @@ def evaluate(
     )
 
 
+def shell_options(words: Sequence[str], before: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The shell options that are on behind `set WORDS`, or in a shell called with them."""
+    return _set(words, before)[0]
+
+
+def _set(words: Sequence[str], before: frozenset[str]) -> tuple[frozenset[str], bool]:
+    """What `set WORDS` leaves on, and whether it sets `$1` and on."""
+    on = set(before)
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word in ("--", "-") or word[:1] not in ("+", "-"):
+            return frozenset(on), True
+        names = []
+        for letter in word[1:] if not word.startswith("--") else "":
+            if letter == "o" and at + 1 < len(words):
+                at += 1
+                names.append(words[at])
+            elif letter in _OPTION_LETTERS:
+                names.append(_OPTION_LETTERS[letter])
+        on = on | set(names) if word[0] == "-" else on - set(names)
+        at += 1
+    return frozenset(on), False
+
+
+def _is_itself(literal: str | None) -> bool:
+    """Whether a word is just its text: not `{0..3}` or `*.yaml`, which become several."""
+    return literal is not None and not any(sign in literal for sign in "{*?[")
+
+
 class _Walk:
     def __init__(
         self, code: ShellText, variables: dict[str, Assignment], options: frozenset[str]
@@ -226,7 +256,7 @@ class _Walk:
         if name is not None:
             variable = expansion.source(name, scope)
             self.forget(variable)
-            if len(values) == 1 and values[0].literal is not None:
+            if len(values) == 1 and _is_itself(values[0].literal):
                 start, end = expansion.span(name, scope)
                 self.set_(Assignment(variable, values[0], False, context.where, start, end))
         body = node.child_by_field_name("body")
@@ -434,24 +464,9 @@ class _Walk:
         self.code = outer
 
     def set_options(self, words: list[str]) -> None:
-        on: set[str] = set(self.options)
-        off: set[str] = set()
-        at = 0
-        while at < len(words):
-            word = words[at]
-            target = on if word.startswith("-") else off
-            if word in ("--", "-") or word[:1] not in "+-":
-                self.positional = None
-                break
-            letters = word[1:]
-            for letter in letters:
-                if letter == "o" and at + 1 < len(words):
-                    at += 1
-                    target.add(words[at])
-                elif letter in _OPTION_LETTERS:
-                    target.add(_OPTION_LETTERS[letter])
-            at += 1
-        self.options = frozenset(on - off)
+        self.options, sets_positional = _set(words, self.options)
+        if sets_positional:
+            self.positional = None
 
     def declare(self, node: Node, context: Context, depth: int) -> None:
         scope = self.scope(context, depth)

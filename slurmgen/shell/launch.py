@@ -55,7 +55,8 @@ class Launch(NamedTuple):
     wrappers: names of what was peeled, outermost first. words: the program and its
     arguments. python: the file that Python runs, where it is known; module: of `-m`.
     environment: variables set by the script which the program sees. mpirun: what starts the
-    launcher (or the program) on several nodes in srun's place.
+    launcher (or the program) on several nodes in srun's place. script: one of the user's own that
+    starts the program, and may set anything before.
     """
 
     command: Command
@@ -71,6 +72,7 @@ class Launch(NamedTuple):
     module: str | None
     environment: Mapping[str, Assignment]
     mpirun: Launcher | None = None
+    script: str | None = None
 
     @property
     def program(self) -> str:
@@ -114,17 +116,23 @@ class _Peeled(NamedTuple):
     container: Container | None = None
     is_python: bool = False
     mpirun: Launcher | None = None
+    script: str | None = None
 
     def next(self, name: str, words: Sequence[Word]) -> _Peeled:
         return self._replace(words=tuple(words), wrappers=(*self.wrappers, name))
 
 
 def launches(program: ShellProgram) -> tuple[Launch, ...]:
-    """Every program that the commands start, shell builtins included."""
+    """Every program that the commands start, shell builtins included.
+
+    The call of a function is none: what it starts is among the commands.
+    """
     found: list[Launch] = []
     for command in program.commands:
         if len(found) >= _MOST_LAUNCHES:
             break
+        if command.name in program.functions:
+            continue
         start = _Peeled(command.words, command.where, command.environment)
         found += _peel(start, command, command, 0)
     return tuple(found)
@@ -160,6 +168,7 @@ def _peel(peeled: _Peeled, outer: Command, inner: Command, depth: int) -> Iterat
         module,
         peeled.environment,
         peeled.mpirun,
+        peeled.script,
     )
 
 
@@ -264,12 +273,22 @@ def _peel_one(peeled: _Peeled, name: str) -> _Peeled | None:
         return peeled.next(f"{name} run", given.rest) if given.rest else None
     grammar = wrappers.WRAPPERS.get(name)
     if grammar is None:
-        return None
+        return _script(peeled, name)
     given = parse_options(words[1:], grammar)
     rest = given.rest[wrappers.OPERANDS.get(name, 0) :]
     if name == "nsys":
         rest = tuple(parse_options(given.rest[1:], grammar).rest)
     return peeled.next(name, rest) if rest else None
+
+
+def _script(peeled: _Peeled, name: str) -> _Peeled | None:
+    """`./rank_env.sh python train.py`: a script that starts what it is given, we assume."""
+    words = peeled.words
+    if len(words) < 2 or not (name.endswith((".sh", ".bash")) or words[0].text.startswith("./")):
+        return None
+    if not _is_python_name(words[1].name) and read_launcher(words[1:]) is None:
+        return None
+    return peeled.next(name, words[1:])._replace(script=words[0].text)
 
 
 def _exported(environment: dict[str, Assignment], made: Step) -> dict[str, Assignment]:
