@@ -6,6 +6,7 @@
 #   make check    ruff, mypy, the layers, shellcheck
 #   make test     all tests, on a real Slurm (installed first where that is possible)
 #   make golden   write the expected scripts of tests/golden again; review the diff
+#   make docs     write docs/rules again from the rules; review the diff
 #   make bench    the benchmarks
 #   make clean    remove what the above made
 #
@@ -25,7 +26,7 @@ BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt scripts/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test golden bench clean
+.PHONY: help demo setup check test golden docs bench clean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -55,6 +56,9 @@ test: $(VENV)/.installed-dev
 
 golden: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/golden --update-golden $(PYTEST_ARGS)
+
+docs: $(VENV)/.installed-dev
+	@scripts/docs $(PYTEST_ARGS)
 
 bench: $(VENV)/.installed-dev
 	@set -e; for file in $(wildcard benchmarks/*.py); do \

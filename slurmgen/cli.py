@@ -122,6 +122,75 @@ def plan(
     raise typer.Exit(verb.run(job, cluster=cluster, overrides=set_ or (), svg=svg))
 
 
+@app.command()
+def lint(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help="Scripts, job files, folders; - for stdin."),
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", metavar="text|json|github|sarif", help="How to report.")
+    ] = "text",
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="RULE", help="Print what a rule is about (all: a list)."),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select", metavar="RULE,...", help="Ask these rules only: SG301, SG3, name."
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="RULE,...", help="Leave these rules out."),
+    ] = None,
+    severity: Annotated[
+        str, typer.Option("--severity", metavar="error|warning", help="Show nothing below this.")
+    ] = "warning",
+    slurm: Annotated[
+        str | None, typer.Option("--slurm", metavar="VERSION", help="Slurm there, say 22.05.")
+    ] = None,
+    cluster: Cluster = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what can be mended, and report the rest.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show what --fix would change; change nothing.")
+    ] = False,
+) -> None:
+    """Say what is wrong with batch scripts, and with the programs they start."""
+    from slurmgen.commands import lint as verb
+
+    raise typer.Exit(
+        verb.run(
+            files or (),
+            format_=format_,
+            explain=explain,
+            select=select or (),
+            ignore=ignore or (),
+            severity=severity,
+            slurm=slurm,
+            cluster=cluster,
+            fix=fix,
+            diff=diff,
+        )
+    )
+
+
+@app.command("import")
+def import_(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A batch script (- for stdin).")],
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what lint can mend, then import.")
+    ] = False,
+) -> None:
+    """Print the job file of a batch script."""
+    from slurmgen.commands import import_script as verb
+
+    raise typer.Exit(verb.run(script, fix=fix))
+
+
 @sandbox_app.command("up")
 def sandbox_up(
     name: SandboxName = "default",

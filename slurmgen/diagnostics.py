@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from slurmgen.errors import Refusal
+    from slurmgen.lint.finding import Edit
 
 
 class Location(NamedTuple):
@@ -24,7 +25,8 @@ class Diagnostic(NamedTuple):
     """One thing that is wrong: where, what, why it matters and how to mend it.
 
     `rule` is a kebab-case name, `code` its permanent short form (never reused),
-    `severity` is ERROR or WARNING, `length` the number of characters to underline.
+    `severity` is ERROR or WARNING, `length` the number of characters to underline, `also`
+    further places of the same cause, `edits` what mends it in the text of the file `edited`.
     """
 
     location: Location
@@ -35,6 +37,14 @@ class Diagnostic(NamedTuple):
     why: str
     fix: str
     length: int = 1
+    also: tuple[Location, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    edited: str = ""
+
+
+def order(diagnostic: Diagnostic) -> tuple[Location, str, str]:
+    """What diagnostics are sorted by: place, then code."""
+    return diagnostic.location, diagnostic.code, diagnostic.message
 
 
 def of_refusal(refusal: Refusal, location: Location, length: int = 1) -> Diagnostic:

@@ -47,6 +47,12 @@ class InvalidInput(SlurmgenError):
         self.diagnostics = tuple(diagnostics)
 
 
+class FaultyJob(InvalidInput):
+    """A valid job file that lint knows to fail; its diagnostics say where and why."""
+
+    exit_status = EXIT_FINDINGS
+
+
 class UnavailableError(SlurmgenError):
     """Slurm, a program or a file can't be reached, or refused."""
 

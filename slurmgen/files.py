@@ -18,7 +18,7 @@ def write_atomically(path: Path, text: str) -> None:
     UnavailableError where it can't be written.
     """
     try:
-        _write(path, text.encode())
+        _write(path, text.encode(errors="surrogateescape"))
     except BrokenPipeError:
         raise
     except OSError as error:

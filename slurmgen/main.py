@@ -1,7 +1,7 @@
 """The console script: the way into a verb, and the one error handler.
 
-`render` runs in editors, hooks and loops, where what it costs is mostly imports. A plain
-`render` is therefore recognised here, before Typer is loaded; whatever else is on the
+`render` and `lint` run in editors, hooks and loops, where what they cost is mostly imports. A
+plain one is therefore recognised here, before Typer is loaded; whatever else is on the
 command line, a wrong option too, goes to Typer.
 """
 
@@ -11,7 +11,7 @@ import errno
 import gc
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from slurmgen import report
 from slurmgen.errors import (
@@ -22,7 +22,8 @@ from slurmgen.errors import (
     SlurmgenError,
 )
 
-_RENDER_OPTIONS = {
+# What `commands.render.run` and `commands.lint.run` call each option; several values are a list.
+_RENDER = {
     "--cluster": "cluster",
     "-c": "cluster",
     "--set": "overrides",
@@ -30,6 +31,20 @@ _RENDER_OPTIONS = {
     "-o": "output",
     "--check": "check",
 }
+_LINT = {
+    "--format": "format_",
+    "--explain": "explain",
+    "--select": "select",
+    "--ignore": "ignore",
+    "--severity": "severity",
+    "--slurm": "slurm",
+    "--cluster": "cluster",
+    "-c": "cluster",
+    "--fix": "fix",
+    "--diff": "diff",
+}
+_LISTS = ("overrides", "select", "ignore")
+_FLAGS = ("fix", "diff")
 
 
 def main() -> NoReturn:
@@ -59,18 +74,9 @@ def main() -> NoReturn:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    plain = plain_render(arguments)
-    if plain is not None:
-        from slurmgen.commands import render
-
-        found, overrides = plain
-        return render.run(
-            found["job"],
-            cluster=found.get("cluster"),
-            overrides=overrides,
-            output=found.get("output"),
-            check=found.get("check"),
-        )
+    status = _plain(arguments)
+    if status is not None:
+        return status
     from slurmgen.cli import app
 
     try:
@@ -83,32 +89,49 @@ def _dispatch(arguments: list[str]) -> int:
     return EXIT_OK
 
 
-def plain_render(arguments: list[str]) -> tuple[dict[str, str], list[str]] | None:
-    """What `commands.render.run` is given: single values by name, and the overrides.
+def _plain(arguments: list[str]) -> int | None:
+    """The status of a verb that needed no Typer; None where it has to take the arguments."""
+    verb, rest = arguments[:1], arguments[1:]
+    given = plain(rest, _RENDER) if verb == ["render"] else None
+    if given is not None and len(given[0]) == 1:
+        from slurmgen.commands import render
+
+        return render.run(given[0][0], **given[1])
+    given = plain(rest, _LINT) if verb == ["lint"] else None
+    if given is not None:
+        from slurmgen.commands import lint
+
+        return lint.run(given[0], **given[1])
+    return None
+
+
+def plain(arguments: list[str], options: dict[str, str]) -> tuple[list[str], dict[str, Any]] | None:
+    """The files, and the values of the options by the names in `options`.
 
     None where Typer has to take the arguments, or to refuse them.
     """
-    if arguments[:1] != ["render"]:
-        return None
-    found: dict[str, str] = {}
-    overrides: list[str] = []
-    rest = iter(arguments[1:])
+    files: list[str] = []
+    found: dict[str, Any] = {}
+    rest = iter(arguments)
     for argument in rest:
         option, equals, value = argument.partition("=")
         if not argument.startswith("-") or argument == "-":
-            name, value = "job", argument
-        elif option in _RENDER_OPTIONS:
-            name = _RENDER_OPTIONS[option]
-            if not (equals and option.startswith("--")):
-                if equals:
-                    return None
-                value = next(rest, "")
-        else:
+            if not argument:
+                return None
+            files.append(argument)
+            continue
+        name = options.get(option, "")
+        if not name or (equals and (name in _FLAGS or not option.startswith("--"))):
             return None
-        if name == "overrides":
-            overrides.append(value)
-        elif name in found or not value or (name != "job" and value.startswith("-")):
+        if name in _FLAGS:
+            found[name] = True
+            continue
+        if not equals:
+            value = next(rest, "")
+        if name in _LISTS:
+            found.setdefault(name, []).append(value)
+        elif name in found or not value or value.startswith("-"):
             return None
         else:
             found[name] = value
-    return (found, overrides) if "job" in found else None
+    return files, found

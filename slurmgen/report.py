@@ -8,21 +8,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slurmgen.diagnostics import order
 from slurmgen.errors import InvalidInput, SlurmgenError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from slurmgen.diagnostics import Diagnostic
+    from slurmgen.diagnostics import Diagnostic, Location
 
 
 def out(text: str) -> None:
-    """The result, on stdout, as UTF-8 whatever the locale says."""
+    """The result, on stdout, as UTF-8 whatever the locale says (and the bytes of a script)."""
     # None: the shell closed it (`>&-`).
     if sys.stdout is None:
         raise UnavailableError("cannot write to stdout: it is closed", fix=_STDOUT_FIX)
     try:
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise
@@ -56,14 +57,14 @@ def note(text: str) -> None:
 def error(problem: SlurmgenError) -> None:
     """A SlurmgenError on stderr, its fix on a line of its own."""
     if isinstance(problem, InvalidInput):
-        note(format_text(problem.diagnostics, _texts(problem.diagnostics)))
+        note(format_text(problem.diagnostics, texts_of(problem.diagnostics)))
         return
     note(f"slurmgen: {problem}")
     if problem.fix:
         note(f"  = fix: {problem.fix}")
 
 
-def _texts(diagnostics: Iterable[Diagnostic]) -> dict[str, str]:
+def texts_of(diagnostics: Iterable[Diagnostic]) -> dict[str, str]:
     """The text of each file that a diagnostic points into, as far as it can be read."""
     texts = {}
     for path in {diagnostic.location.path for diagnostic in diagnostics}:
@@ -74,21 +75,21 @@ def _texts(diagnostics: Iterable[Diagnostic]) -> dict[str, str]:
 
 def format_text(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> str:
     """Diagnostics sorted by place, each with the line it is about where `texts` has the file."""
+    lines = {path: text.split("\n") for path, text in texts.items()}
     return "\n".join(
-        "\n".join(_format(diagnostic, texts.get(diagnostic.location.path)))
-        for diagnostic in sorted(diagnostics)
+        "\n".join(_format(diagnostic, lines.get(diagnostic.location.path, [])))
+        for diagnostic in sorted(diagnostics, key=order)
     )
 
 
-def _format(diagnostic: Diagnostic, text: str | None) -> list[str]:
+def _format(diagnostic: Diagnostic, source: Sequence[str]) -> list[str]:
     path, line, column = diagnostic.location
     code = f"{diagnostic.rule} {diagnostic.code}".strip()
     first = f"{path}:{line}:{column}: {diagnostic.severity}: {diagnostic.message} [{code}]"
     lines = [_visible(first)]
     margin = " " * len(str(line))
-    source = text.splitlines() if text else []
     if 0 < line <= len(source) and source[line - 1].strip():
-        shown = _visible(source[line - 1].replace("\t", " "))
+        shown = _visible(source[line - 1].rstrip("\r").replace("\t", " "))
         if len(shown) <= 160:
             marker = "^" + "~" * (min(diagnostic.length, len(shown) - column + 1) - 1)
             lines += [
@@ -96,11 +97,84 @@ def _format(diagnostic: Diagnostic, text: str | None) -> list[str]:
                 f"{line} | {shown}",
                 f"{margin} | {' ' * (column - 1)}{marker}",
             ]
+    lines += [f"{margin} = also: {_visible(_place(other))}" for other in diagnostic.also]
     if diagnostic.why:
         lines.append(f"{margin} = why: {_visible(diagnostic.why)}")
     if diagnostic.fix:
         lines.append(f"{margin} = fix: {_visible(diagnostic.fix)}")
     return lines
+
+
+def diff(before: str, after: str, from_file: str, to_file: str) -> str:
+    """A unified diff; "" where there is no difference."""
+    import difflib
+
+    lines = difflib.unified_diff(_lines(before), _lines(after), fromfile=from_file, tofile=to_file)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends; what `patch` takes for a line is one."""
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def format_json(diagnostics: Iterable[Diagnostic]) -> str:
+    """An array of objects, one per diagnostic."""
+    import json
+
+    found = [
+        {
+            "path": d.location.path,
+            "line": d.location.line,
+            "column": d.location.column,
+            "rule": d.rule,
+            "code": d.code,
+            "severity": d.severity,
+            "message": d.message,
+            "why": d.why,
+            "fix": d.fix,
+        }
+        for d in sorted(diagnostics, key=order)
+    ]
+    return json.dumps(found, indent=2, ensure_ascii=False)
+
+
+def format_github(diagnostics: Iterable[Diagnostic]) -> str:
+    """Workflow commands of GitHub Actions, which shows them in the diff."""
+    return "\n".join(map(_github_command, sorted(diagnostics, key=order)))
+
+
+def _github_command(diagnostic: Diagnostic) -> str:
+    path, line, column = diagnostic.location
+    properties = {
+        "file": path,
+        "line": str(line),
+        "col": str(column),
+        "endColumn": str(column + diagnostic.length),
+        "title": f"{diagnostic.rule} {diagnostic.code}",
+    }
+    shown = ",".join(f"{key}={_github_property(value)}" for key, value in properties.items())
+    parts = [diagnostic.message]
+    if diagnostic.why:
+        parts.append(f"why: {diagnostic.why}")
+    if diagnostic.fix:
+        parts.append(f"fix: {diagnostic.fix}")
+    return f"::{diagnostic.severity} {shown}::{_github_data(chr(10).join(parts))}"
+
+
+def _github_data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _github_property(text: str) -> str:
+    return _github_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _place(location: Location) -> str:
+    return ":".join(map(str, location))
 
 
 def _visible(text: str) -> str:

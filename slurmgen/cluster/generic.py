@@ -29,6 +29,7 @@ PROFILE = cast(
         partitions=(),
         max_array_size=None,
         preemption=None,
+        constrain_devices=None,
         inventory=SimpleNamespace(nodes=None, licenses=None, reservations=None, gres=None),
         required={},
         forbidden={},

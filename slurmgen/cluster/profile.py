@@ -126,6 +126,9 @@ class Profile(SpecModel):
     partitions: tuple[Partition, ...] = ()
     max_array_size: int | None = Field(None, ge=1)
     preemption: bool | None = Field(None, description="whether jobs can be preempted there")
+    constrain_devices: bool | None = Field(
+        None, description="whether a task can open the GPUs it is given only (ConstrainDevices)"
+    )
     inventory: Inventory = Inventory()
     required: dict[str, str] = Field(
         default_factory=dict, description="job-file keys a job must give, with the site's reason"

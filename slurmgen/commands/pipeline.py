@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic
+    from slurmgen.lint.job import Job
     from slurmgen.spec.job import JobSpec
 
 
 class Planned(NamedTuple):
-    """A job file all the way to its plan."""
+    """A job file all the way to its plan; `text` is the file's own."""
 
     spec: JobSpec
     profile: Profile
     plan: JobPlan
     source: Source
     root: Path
+    text: str
 
 
 def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] = ()) -> Planned:
@@ -41,7 +43,7 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     """
     path = Path(job)
     if job == "-":
-        text, name, root = _read_stdin(), _STDIN, project_root(_here() / "job.yaml")
+        text, name, root = decode(read_stdin(), _STDIN), _STDIN, project_root(_here() / "job.yaml")
     else:
         text, name, root = read_text(path), job, project_root(path)
     profile = load_profile(cluster or generic.NAME, root)
@@ -54,23 +56,32 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
         raise InvalidInput(found) from None
     if loaded.spec.job_name is None:
         _check_default_name(plan.job_name, job)
-    return Planned(loaded.spec, profile, plan, loaded.source, root)
+    return Planned(loaded.spec, profile, plan, loaded.source, root, text)
+
+
+def require_ranks(plan: JobPlan, verb: str) -> None:
+    """Raises UsageError for a job of which nobody knows what ranks it starts."""
+    if plan.script is not None:
+        raise UsageError(
+            f"{verb}: the job has a script of its own, and what that starts is not known",
+            fix="write command: in place of script:, and launcher: for how it is started",
+        )
 
 
 _STDIN = "<stdin>"
 
 
-def _read_stdin() -> str:
+def read_stdin() -> bytes:
+    """Everything on standard input; raises UsageError where it is closed, UnavailableError."""
     # None: the shell closed it (`<&-`).
     if sys.stdin is None:
-        raise UsageError("standard input is closed", fix="name a job file in place of -")
+        raise UsageError("standard input is closed", fix="name a file in place of -")
     try:
-        raw = sys.stdin.buffer.read()
+        return sys.stdin.buffer.read()
     except OSError as error:
         raise UnavailableError(
-            f"cannot read standard input: {error.strerror}", fix="name a job file in place of -"
+            f"cannot read standard input: {error.strerror}", fix="name a file in place of -"
         ) from error
-    return decode(raw, _STDIN)
 
 
 def _here() -> Path:
@@ -111,8 +122,8 @@ def render_job(planned: Planned) -> str:
 
     Raises InvalidInput, also where a template changed what the plan decided.
     """
+    from slurmgen.agreement import check_script
     from slurmgen.render import render
-    from slurmgen.script import check_script
 
     templates = project_templates(planned.root)
     try:
@@ -125,6 +136,15 @@ def render_job(planned: Planned) -> str:
     if templates is not None:
         check_script(text, planned.plan)
     return text
+
+
+def as_linted(planned: Planned, text: str, *, slurm: str | None = None) -> Job:
+    """The rendered script as lint sees it; what it finds is said of the job file."""
+    from slurmgen.lint.job import load_rendered
+    from slurmgen.lint.origin import Origin
+
+    origin = Origin(planned.plan, planned.source, text, planned.text)
+    return load_rendered(origin, slurm=slurm, profile=planned.profile, root=planned.root)
 
 
 def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""slurmgen submit: render, hand to sbatch, print the job id."""
+"""slurmgen submit: render, lint, hand to sbatch, print the job id."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen import report
-from slurmgen.commands.pipeline import plan_job, render_job
-from slurmgen.errors import EXIT_OK, UnavailableError
+from slurmgen.commands.pipeline import as_linted, plan_job, render_job
+from slurmgen.diagnostics import ERROR
+from slurmgen.errors import EXIT_OK, FaultyJob, UnavailableError
 from slurmgen.slurm import sbatch
 from slurmgen.spec.filename import log_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from slurmgen.commands.pipeline import Planned
     from slurmgen.plan import JobPlan
 
 # Seconds between two looks at a job: a tenth of the time waited so far, which is short
@@ -35,12 +37,13 @@ def run(
     test_only: bool = False,
     wait: bool = False,
 ) -> int:
-    """Submit the job and print its id, alone, on stdout.
+    """Lint and submit the job, and print its id, alone, on stdout.
 
     With `wait`, progress goes to stderr and the job's exit code is returned.
     """
     planned = plan_job(job, cluster=cluster, overrides=overrides)
     text = render_job(planned)
+    _lint(planned, text)
     environment, dropped = sbatch.clean_environment(os.environ)
     if dropped:
         report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
@@ -64,6 +67,25 @@ def run(
         job_id = answer.job_id
         report.note(f"slurmgen: job {job_id} goes on; `scancel {job_id}` ends it")
         raise
+
+
+def _lint(planned: Planned, text: str) -> None:
+    """Warnings on stderr; raises FaultyJob where the job would fail, hang or waste its GPUs."""
+    from slurmgen.lint import engine, registry
+
+    slurm = planned.profile.slurm
+    if slurm is None:
+        # Without Slurm, submitting says so.
+        with suppress(UnavailableError):
+            slurm = sbatch.version(os.environ)
+    outcome = engine.check(as_linted(planned, text, slurm=slurm), registry.choose())
+    for failure in outcome.failures:
+        # Not a reason to keep a job from the queue.
+        report.note(f"slurmgen: the rule {failure.what} failed; please report it as a bug")
+    if any(found.severity == ERROR for found in outcome.diagnostics):
+        raise FaultyJob(outcome.diagnostics)
+    if outcome.diagnostics:
+        report.note(report.format_text(outcome.diagnostics, outcome.texts))
 
 
 def _shortened(names: list[str]) -> str:

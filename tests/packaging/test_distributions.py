@@ -163,3 +163,10 @@ def test_an_installation_renders_with_no_checkout_in_reach(
     assert here.startswith("#!/bin/bash")
     assert run(programs / "slurmgen", "render", "job.yaml", cwd=project) == here
     assert run(programs / "python", "-m", "slurmgen", "render", "job.yaml", cwd=project) == here
+
+    # Modules that are imported by name, and Bash's grammar.
+    rules = run(sys.executable, "-m", "slurmgen", "lint", "--explain", "all", cwd=project)
+    assert run(programs / "slurmgen", "lint", "--explain", "all", cwd=project) == rules
+    (project / "job.sbatch").write_text(here)
+    (project / "logs").mkdir()
+    run(programs / "slurmgen", "lint", "job.sbatch", cwd=project)

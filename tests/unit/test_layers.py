@@ -17,18 +17,26 @@ QUICKSTART = "configs/jobs/quickstart.yaml"
 
 # Everything before slurm/ is pure: no process, no cluster, no terminal, no torch.
 PURE = (
+    "agreement",
+    "as_given",
     "cluster",
     "cost",
     "diagnostics",
+    "directives",
     "errors",
+    "importer",
     "launchers",
+    "lint",
     "picture",
     "placement",
     "plan",
+    "programs",
     "quoting",
     "render",
+    "request",
     "resources",
     "script",
+    "shell",
     "source",
     "spec",
 )
@@ -50,6 +58,8 @@ ONLY_IN = {
     "jinja2": ("render",),
     "typer": ("cli",),
     "torch": ("ddp",),
+    "tree_sitter": ("shell", "importer"),
+    "tree_sitter_bash": ("shell",),
     "subprocess": ("slurm", "sandbox", "ddp"),
 }
 
@@ -57,10 +67,12 @@ ONLY_IN = {
 RENDER_MAY_LOAD = (
     "slurmgen.__main__",
     "slurmgen.main",
+    "slurmgen.agreement",
     "slurmgen.cluster",
     "slurmgen.commands.pipeline",
     "slurmgen.commands.render",
     "slurmgen.diagnostics",
+    "slurmgen.directives",
     "slurmgen.errors",
     "slurmgen.files",
     "slurmgen.launchers",
@@ -70,7 +82,6 @@ RENDER_MAY_LOAD = (
     "slurmgen.render",
     "slurmgen.report",
     "slurmgen.resources",
-    "slurmgen.script",
     "slurmgen.source",
     "slurmgen.spec",
 )
@@ -79,11 +90,29 @@ RENDER_NEVER_LOADS = (
     "rich",
     "ruamel",
     "slurmgen.ddp",
+    "slurmgen.lint",
+    "slurmgen.programs",
+    "slurmgen.sandbox",
+    "slurmgen.shell",
+    "slurmgen.slurm",
+    "subprocess",
+    "torch",
+    "tree_sitter",
+    "typer",
+)
+# Without a job file or a profile; those cost what they cost.
+LINT_NEVER_LOADS = (
+    "asyncio",
+    "jinja2",
+    "pydantic",
+    "slurmgen.commands.pipeline",
+    "slurmgen.ddp",
+    "slurmgen.plan",
+    "slurmgen.render",
     "slurmgen.sandbox",
     "slurmgen.slurm",
     "subprocess",
     "torch",
-    "typer",
 )
 
 
@@ -213,6 +242,20 @@ def test_render_loads_only_what_it_needs() -> None:
     ]
     assert unexpected == []
     assert "slurmgen.render" in ours
+
+
+def test_lint_loads_only_what_it_needs(tmp_path: Path) -> None:
+    script = tmp_path / "job.sbatch"
+    script.write_text("#!/bin/bash\n#SBATCH --time=1:00:00\nsrun hostname\n")
+    at_startup = set(loaded_by("-c", "pass"))
+    # Typer, which reads the command line, has needs of its own. Where the version is given,
+    # nothing has to ask this machine's sbatch for it.
+    code = f"from slurmgen.commands import lint; lint.run([{str(script)!r}], slurm='22.05')"
+    loaded = loaded_by("-c", code)
+    found = [m for m in loaded if any(is_inside(m, name) for name in LINT_NEVER_LOADS)]
+    assert set(found) - at_startup == set()
+    assert "slurmgen.lint.engine" in loaded
+    assert "slurmgen.lint.documentation" not in loaded
 
 
 def test_the_entrypoint_runs_where_nothing_else_is_installed() -> None:

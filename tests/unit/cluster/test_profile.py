@@ -154,3 +154,12 @@ def test_a_name_that_no_file_can_have(name: str, tmp_path: Path) -> None:
         load_profile(name, tmp_path)
     assert len(str(caught.value)) < 100
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("false", False), ("null", None)])
+def test_whether_devices_are_confined(text: str, value: bool | None, tmp_path: Path) -> None:
+    path = tmp_path / "good.yaml"
+    path.write_text(f"constrain_devices: {text}\n")
+    assert load_profile(str(path), tmp_path).constrain_devices is value
+    ((line, _, _),) = errors("constrain_devices: mostly\n", tmp_path)
+    assert line == 1

@@ -1,0 +1,1 @@
+"""What is wrong with a batch script: rules, and the engine that asks them."""

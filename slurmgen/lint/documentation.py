@@ -1,0 +1,157 @@
+"""The documentation of a rule, which is the docstring of its module: read, shown, as a page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.lint import registry
+
+if TYPE_CHECKING:
+    from slurmgen.lint.registry import Rule
+
+HEADINGS = ("What it does", "Why is this bad", "Example", "Use instead", "References")
+ALL = ("all", "list")
+
+# The first digits of the codes.
+FAMILIES = {
+    "SG0": "slurmgen itself",
+    "SG1": "Directives",
+    "SG2": "What is asked for",
+    "SG3": "The launch",
+    "SG4": "Ranks, address and port",
+    "SG5": "Shell and environment",
+    "SG6": "Python programs",
+}
+
+
+class Page(NamedTuple):
+    """summary: the first sentence, without its full stop. sections: text by heading, in order."""
+
+    summary: str
+    sections: dict[str, str]
+
+    def files(self, heading: str) -> dict[str, str]:
+        """The files of a section: blocks whose fence names one (```` ```bash job.sbatch ````)."""
+        return dict(_FILE.findall(self.sections.get(heading, "")))
+
+
+_FILE = re.compile(r"^```\w+ (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```\w*(?: (\S+))?$")
+
+
+def read(rule: Rule) -> Page:
+    """The docstring by its headings."""
+    summary, *sections = re.split(r"^## (.+)\n", rule.documentation, flags=re.MULTILINE)
+    texts = (text.strip("\n") + "\n" for text in sections[1::2])
+    return Page(
+        " ".join(summary.split()).removesuffix("."), dict(zip(sections[::2], texts, strict=True))
+    )
+
+
+def explain(name: str) -> str:
+    """A rule's documentation as plain text, or for "all" a table of the rules.
+
+    Raises UsageError for a name that is no rule's.
+    """
+    if name in ALL:
+        return table()
+    rule = registry.find(name)
+    if rule is None:
+        raise registry.unknown(name, "--explain")
+    page = read(rule)
+    parts = [f"{rule.name} ({rule.code}, {rule.severity})\n\n{page.summary}.\n"]
+    parts += [f"{condition}\n" for condition in _conditions(rule)]
+    parts += [f"{heading}\n{_plain(text)}" for heading, text in page.sections.items()]
+    return "\n".join(parts)
+
+
+def table() -> str:
+    """A line per rule: code, name, severity and what it finds."""
+    found = registry.rules()
+    width = max(len(rule.name) for rule in found)
+    return "".join(
+        f"{rule.code}  {rule.name:{width}}  {rule.severity:7}  {read(rule).summary}\n"
+        for rule in found
+    )
+
+
+def _conditions(rule: Rule) -> list[str]:
+    """When it is asked at all, a sentence each."""
+    found = []
+    if rule.since and rule.until:
+        found.append(f"Holds on Slurm {rule.since} and newer, before {rule.until}.")
+    elif rule.since:
+        found.append(f"Holds on Slurm {rule.since} and newer.")
+    elif rule.until:
+        found.append(f"Holds on Slurm before {rule.until}.")
+    if rule.version_needed:
+        found.append("Silent where Slurm's version is not known (`--slurm`, or a profile's).")
+    if rule.needs:
+        found.append(f"Needs {rule.needs}.")
+    return found
+
+
+def _plain(text: str) -> str:
+    """Markdown as it is read in a terminal: blocks are indented and headed by their file."""
+    lines = []
+    inside = False
+    for line in text.splitlines():
+        fence = _FENCE.match(line)
+        if fence:
+            inside = not inside
+            if inside and fence[1]:
+                lines.append(f"    # {fence[1]}")
+        else:
+            lines.append(f"    {line}" if inside and line else line)
+    return "\n".join(lines) + "\n"
+
+
+def page(rule: Rule) -> str:
+    """docs/rules/NAME.md."""
+    found = read(rule)
+    parts = [f"# {rule.name} ({rule.code})\n\n{found.summary}.\n"]
+    parts.append("\n".join([f"Severity: {rule.severity}.", *_conditions(rule)]) + "\n")
+    parts += [f"## {heading}\n\n{text}" for heading, text in found.sections.items()]
+    return "\n".join(parts)
+
+
+def index() -> str:
+    """docs/rules/README.md."""
+    parts = [_PREFACE]
+    for prefix, title in FAMILIES.items():
+        family = [rule for rule in registry.rules() if rule.code.startswith(prefix)]
+        if family:
+            rows = "\n".join(map(_row, family))
+            parts.append(
+                f"## {title}\n\n| code | rule | severity | finds |\n|---|---|---|---|\n{rows}\n"
+            )
+    return "\n".join(parts)
+
+
+def _row(rule: Rule) -> str:
+    summary = read(rule).summary.replace("|", "\\|")
+    return f"| {rule.code} | [{rule.name}]({rule.name}.md) | {rule.severity} | {summary} |"
+
+
+_PREFACE = """\
+# Rules
+
+What `slurmgen lint` looks for. Written by `make docs` from the modules in `slurmgen/lint/rules/`;
+`slurmgen lint --explain RULE` prints the same in the terminal.
+
+An *error* fails, hangs or wastes its GPUs for sure; a *warning* depends on what a script does not
+say. `--select` and `--ignore` take names, codes and the beginnings of codes (`SG1`).
+
+## Suppressing a finding
+
+```bash
+srun python train.py   # slurmgen: ignore[srun-missing] the reason why it is right here
+# slurmgen: ignore[SG301, SG408] alone on a line it is for the next one
+srun python train.py
+```
+
+`# slurmgen: ignore-file[RULE] reason`, among the comments before the first command, is for the
+whole file. The same comments work in the Python programs that a script starts. A comment that
+suppresses nothing, or gives no reason, is itself a finding (unused-suppression).
+"""

@@ -1,0 +1,42 @@
+"""What a rule yields: a Finding at a Place, and the Edits that would mend it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """Where in a file; `line` and `column` count from 1, columns in characters.
+
+    path: None means the script that is linted.
+    """
+
+    line: int
+    column: int
+    length: int = 1
+    path: str | None = None
+
+
+class Edit(NamedTuple):
+    """Replace the characters [start, end) of the script's text."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Finding(NamedTuple):
+    """One cause, at the place where it is mended.
+
+    message: one clause, no full stop. why: what happens then. fix: an instruction.
+    severity: None means the rule's own. also: further places of the same cause.
+    edits: what `--fix` does, only where nothing has to be guessed.
+    """
+
+    place: Place
+    message: str
+    why: str
+    fix: str
+    severity: str | None = None
+    also: tuple[Place, ...] = ()
+    edits: tuple[Edit, ...] = ()

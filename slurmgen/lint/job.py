@@ -1,0 +1,249 @@
+"""What a rule is given: a batch script, what it starts, and what is known of the cluster."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slurmgen.cluster import generic
+from slurmgen.lint import extent, numbers
+from slurmgen.lint.finding import Place
+from slurmgen.script import BatchScript
+from slurmgen.shell.words import BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slurmgen.cluster.profile import Profile
+    from slurmgen.lint.endpoints import Endpoint
+    from slurmgen.lint.extent import Extent
+    from slurmgen.lint.origin import Origin
+    from slurmgen.lint.settings import Setting
+    from slurmgen.programs import Program
+    from slurmgen.request import Request
+    from slurmgen.shell.commands import Assignment, Command
+    from slurmgen.shell.launch import Launch
+    from slurmgen.shell.words import Piece, Word
+
+# Python programs that are read for one script.
+_MOST_PROGRAMS = 20
+
+
+def load(
+    path: str,
+    text: str,
+    *,
+    slurm: str | None = None,
+    profile: Profile | None = None,
+    folder: Path | None = None,
+) -> Job:
+    """The Job of a script's text.
+
+    slurm: a release line such as 22.05, where it is known. folder: where the script lies,
+    from which its programs are found; None for a script that lies nowhere (stdin).
+    """
+    return Job(path, text, slurm, profile, folder)
+
+
+def load_rendered(
+    origin: Origin,
+    *,
+    slurm: str | None = None,
+    profile: Profile | None = None,
+    root: Path | None = None,
+) -> Job:
+    """The Job of a rendered script, whose findings point into the job file behind it.
+
+    root: the project's folder.
+    """
+    path = origin.source.path
+    job = Job(path, origin.text, slurm, profile)
+    job.origin = origin
+    # sbatch runs the script where it is submitted, which is mostly one of these.
+    folders = (Path(path).parent, root, Path())
+    job.roots = tuple(dict.fromkeys(folder for folder in folders if folder is not None))
+    return job
+
+
+class Job:
+    """A batch script as the rules see it; everything is read when it is first asked for."""
+
+    def __init__(
+        self,
+        path: str,
+        text: str,
+        slurm: str | None = None,
+        profile: Profile | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.path = path
+        self.text = text
+        self.slurm = slurm or (profile.slurm if profile is not None else None)
+        # The generic profile knows nothing that a rule could use.
+        self.profile = None if profile is None or profile.name == generic.NAME else profile
+        self.folder = folder
+        # Where the programs may be that the script names without a folder.
+        self.roots: tuple[Path, ...] = () if folder is None else (folder,)
+        self.origin: Origin | None = None
+        self.script = BatchScript(text)
+        self._programs: dict[str, Program | None] = {}
+
+    @property
+    def request(self) -> Request:
+        """What the job (the first component of a heterogeneous one) asks for."""
+        return self.script.requests[0]
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every program that the script starts, in order."""
+        return self.script.launches
+
+    @cached_property
+    def trainings(self) -> tuple[Launch, ...]:
+        """The launches of the user's own Python programs in this job."""
+        return tuple(
+            launch
+            for launch in self.launches
+            if launch.is_training and launch.where in ("batch", "task")
+        )
+
+    @cached_property
+    def is_submitter(self) -> bool:
+        """Whether the script is no job, but submits some: it has no directive and calls sbatch."""
+        return not self.script.directives and any(
+            command.name == "sbatch" for command in self.script.shell.commands
+        )
+
+    @cached_property
+    def steps(self) -> tuple[Launch, ...]:
+        """The launches under srun, the user's own programs or not."""
+        return tuple(launch for launch in self.launches if launch.step is not None)
+
+    def commands(self, *names: str) -> list[Command]:
+        """The batch script's commands of these names."""
+        return [command for command in self.script.shell.commands if command.name in names]
+
+    def place(self, start: int, end: int) -> Place:
+        """Characters of the script as a Place, on its first line."""
+        line, column = self.script.position(start)
+        lines = self.script.lines
+        here = lines[line - 1] if line <= len(lines) else ""
+        return Place(line, column, max(1, min(end - start, len(here) - column + 1)))
+
+    def place_of(self, what: Piece | Word | Command | Assignment) -> Place:
+        """Where a piece, word, command or assignment stands in the script."""
+        return self.place(what.start, what.end)
+
+    def request_of(self, launch: Launch) -> Request:
+        """The component of the job in which a launch runs."""
+        group = launch.step.option("het-group") if launch.step is not None else None
+        literal = group.literal if group is not None else None
+        requests = self.script.requests
+        if literal is not None and literal.isdecimal() and int(literal) < len(requests):
+            return requests[int(literal)]
+        return requests[0]
+
+    def extent(self, launch: Launch) -> Extent:
+        """How many processes the launch starts, and what they see."""
+        request = self.request_of(launch)
+
+        def number(word: Word, variables: Mapping[str, Assignment]) -> int | None:
+            return numbers.number(word, variables, request)
+
+        return extent.measure(launch, request, self.slurm, number)
+
+    def number(
+        self, word: Word | None, variables: Mapping[str, Assignment] | None = None
+    ) -> int | None:
+        """The whole number that a word comes to in the batch shell; None where unknown."""
+        return None if word is None else numbers.number(word, variables or {}, self.request)
+
+    def program(self, launch: Launch) -> Program | None:
+        """The Python program that a launch runs, where its file is there and can be read."""
+        path = self._find(launch)
+        if path is None:
+            return None
+        key = str(path)
+        if key not in self._programs:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                return None
+            from slurmgen.programs import read
+
+            program = read(path)
+            self._programs[key] = program if program.readable else None
+        return self._programs[key]
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The Python programs of the trainings, each once."""
+        found: dict[str, Program] = {}
+        for launch in self.trainings:
+            program = self.program(launch)
+            if program is not None:
+                found.setdefault(str(program.path), program)
+        return tuple(found.values())
+
+    def _find(self, launch: Launch) -> Path | None:
+        if not self.roots:
+            return None
+        names = []
+        if launch.python:
+            names = [_without_variables(launch.python)]
+        elif launch.module:
+            stem = launch.module.replace(".", "/")
+            names = [f"{stem}.py", f"{stem}/__main__.py"]
+        folders = [*self.roots, *self._entered(launch)]
+        for name in names:
+            for folder in folders:
+                path = folder / name
+                try:
+                    if name and path.is_file():
+                        return path
+                except (OSError, ValueError):
+                    continue
+        return None
+
+    @cached_property
+    def _moves(self) -> list[Command]:
+        return self.commands("cd", "pushd")
+
+    def _entered(self, launch: Launch) -> list[Path]:
+        """The folders into which the batch script has gone before the launch."""
+        found = []
+        for command in self._moves:
+            if command.start < launch.command.start and len(command.words) > 1:
+                target = _without_variables(command.words[-1].guess)
+                if target:
+                    found += [root / target for root in self.roots]
+        return found
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """The environment variables that the job gives its programs."""
+        from slurmgen.lint.settings import read
+
+        return read(self)
+
+    @cached_property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The hosts and ports at which the ranks of each launch meet."""
+        from slurmgen.lint.endpoints import read
+
+        return read(self)
+
+    def set_by(self, launch: Launch, name: str) -> Assignment | None:
+        """The script's assignment from which a launch's program gets the variable `name`."""
+        return launch.environment.get(name)
+
+    def is_batch(self, launch: Launch) -> bool:
+        """Whether the launch is started by the batch shell itself, without srun or mpirun."""
+        return launch.where == BATCH
+
+
+def _without_variables(path: str) -> str:
+    """`$SLURM_SUBMIT_DIR/src/train.py` as src/train.py: the folder is taken to be the script's."""
+    if path.startswith(("$", "`")):
+        _, slash, rest = path.partition("/")
+        return "" if "$" in rest or not slash else rest
+    return "" if "$" in path or "`" in path else path

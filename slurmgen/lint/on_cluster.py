@@ -1,0 +1,156 @@
+"""What the profile of a cluster has against a request: the checks of a job file, asked anew.
+
+`slurmgen.cluster.limits` speaks of a job file's keys; here they become options.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from slurmgen import plan
+from slurmgen.cluster import limits
+from slurmgen.errors import Refusal
+from slurmgen.launchers import Layout
+from slurmgen.spec import catalog, readers
+from slurmgen.spec.job import JobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from slurmgen.cluster.profile import Profile
+    from slurmgen.directives import Directive
+    from slurmgen.launchers import Problem
+    from slurmgen.request import Request
+    from slurmgen.spec.readers import Reader
+
+# The options that have a key of their own, and how their values are read.
+_READERS: dict[str, Reader] = {
+    "array": readers.array,
+    "constraint": readers.constraint,
+    "exclude": readers.host_list,
+    "mem": readers.memory,
+    "mem-per-cpu": readers.memory,
+    "mem-per-gpu": readers.memory,
+    "nodelist": readers.host_list,
+    "partition": readers.name_list,
+    "qos": readers.identifier,
+    "reservation": readers.identifier,
+    "licenses": readers.licenses,
+    "time": readers.time,
+}
+# Those that a job file has under `sbatch:`.
+_OTHERS: dict[str, Reader] = {
+    "mincpus": readers.memory,
+    "prefer": readers.constraint,
+    "resources": readers.licenses,
+    "threads-per-core": readers.memory,
+    "tmp": readers.memory,
+}
+_GPU_OPTIONS = ("gpus-per-node", "gres", "gpus", "gpus-per-task")
+_KEY = re.compile(r"\b(write|add|remove) (?:sbatch\.)?([a-z][a-z_-]{2,})(?::\s*([^ ,]+))?")
+
+
+class Mismatch(NamedTuple):
+    """directive: None where nothing in the script says so."""
+
+    directive: Directive | None
+    what: str
+    why: str
+    fix: str
+
+
+def mismatches(request: Request, profile: Profile, sound: Collection[int]) -> Iterator[Mismatch]:
+    """Everything the profile knows to be impossible.
+
+    sound: where the directives start whose values can be judged.
+    """
+    spec = _spec(request, sound)
+    problems: list[Problem] = []
+    gpu_type, gpus = request.gpu_type, request.node_gpus or 0
+    if gpu_type is not None and not gpus:
+        gpus = request.gpus_per_node or request.gpus_per_task or 1
+    node_type = limits.choose_node_type(spec, profile, gpu_type, gpus, problems)
+    each = request.tasks_per_node or 1
+    cpus = request.cpus_per_task or (request.cpus_per_gpu or 0) * gpus // each or 1
+    ask = limits.Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
+    # A release is another rule's; what must be given may stand on the command line.
+    known = profile.model_copy(update={"slurm": None, "required": {}})
+    if gpu_type is None and not gpus:
+        known = known.model_copy(update={"gpus": known.gpus.model_copy(update={"counts": ()})})
+    written = [
+        plan.Directive(directive.option, directive.value, (directive.option.replace("-", "_"),))
+        for directive in request.directives
+        if directive.start in sound
+    ]
+    limits.check(spec, known, ask, written, problems)
+    for problem in problems:
+        yield _translated(problem, request)
+
+
+def _spec(request: Request, sound: Collection[int]) -> JobSpec:
+    """As much of a job file as the checks look at; nothing of it is validated."""
+    values: dict[str, Any] = {"nodes": request.total_nodes or 1, "command": "true"}
+    if request.nodes is not None and request.total_nodes is None:
+        values["nodes"] = request.nodes[0]
+    others: dict[str, str | None] = {}
+    for directive in request.directives:
+        option = directive.option
+        if directive.start not in sound:
+            continue
+        if option in _READERS and directive.value is not None:
+            try:
+                values[option.replace("-", "_")] = _READERS[option](directive.value)
+            except Refusal:
+                continue
+        elif option == "gres":
+            others_than_gpus = [
+                item
+                for item in (directive.value or "").split(",")
+                if item and not re.match(r"(gres[/:])?gpus?\b", item, re.IGNORECASE)
+            ]
+            values["gres"] = ",".join(others_than_gpus) or None
+        elif option in _OTHERS and directive.value is not None:
+            try:
+                others[option] = _OTHERS[option](directive.value)
+            except Refusal:
+                continue
+    values["cpus_per_task"] = request.cpus_per_task
+    values["cpus_per_gpu"] = request.cpus_per_gpu
+    values["ntasks_per_node"] = request.ntasks_per_node
+    return JobSpec.model_construct(sbatch=others, **values)
+
+
+def _translated(problem: Problem, request: Request) -> Mismatch:
+    key = problem.key if isinstance(problem.key, str) else str((*problem.key, "")[-2])
+    refusal = problem.refusal
+    directive = _directive(key, request)
+    return Mismatch(
+        directive,
+        _of_options(refusal.what),
+        _of_options(refusal.why),
+        _KEY.sub(_option, refusal.fix),
+    )
+
+
+def _directive(key: str, request: Request) -> Directive | None:
+    option = key.replace("_", "-")
+    if option == "gpus-per-node":
+        return next((d for d in map(request.directive, _GPU_OPTIONS) if d is not None), None)
+    for name in (option, "ntasks-per-node", "ntasks"):
+        found = request.directive(name)
+        if found is not None and (name == option or option in ("ntasks-per-node", "cpus-per-gpu")):
+            return found
+    return None
+
+
+def _of_options(text: str) -> str:
+    """`time 5:00:00 is over …` as a directive says it."""
+    return re.sub(r"^(time|nodes|mem) (?=\S)", r"--\1=", text)
+
+
+def _option(found: re.Match[str]) -> str:
+    option = found[2].replace("_", "-")
+    if catalog.find(option) is None:
+        return found[0]
+    return f"{found[1]} --{option}" + (f"={found[3]}" if found[3] else "")

@@ -1,0 +1,73 @@
+"""From a place in a rendered script back to the job file that says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen import directives
+
+if TYPE_CHECKING:
+    from slurmgen.diagnostics import Location
+    from slurmgen.lint.finding import Place
+    from slurmgen.plan import JobPlan
+    from slurmgen.source import KeyPath, Source
+
+_SETUP = {
+    "module": "modules",
+    "source": "venv",
+    "conda": "conda",
+    "uv": "uv",
+}
+
+
+class Origin(NamedTuple):
+    """The job file behind a rendered script.
+
+    text: the script. yaml: the job file's text.
+    """
+
+    plan: JobPlan
+    source: Source
+    text: str
+    yaml: str
+
+    def locate(self, place: Place) -> tuple[Location, int]:
+        """The place in the job file, and how many characters to underline there."""
+        lines = self.text.split("\n")
+        line = lines[place.line - 1] if place.line <= len(lines) else ""
+        if line.startswith("#SBATCH"):
+            return self.source.locate(self._directive(place.line))
+        exported = line.removeprefix("export ").partition("=")[0]
+        if line.startswith("export ") and exported in dict(self.plan.env):
+            return self.source.locate(("env", exported))
+        first = line.split(" ", 1)[0]
+        if first in _SETUP and ("setup", _SETUP[first]) in self.source.spans:
+            return self.source.locate(("setup", _SETUP[first]))
+        return self._program(place, line)
+
+    def _directive(self, line: int) -> KeyPath:
+        here = (d.option for d in directives.read(self.text).directives if d.line == line)
+        option = next(here, "")
+        key = {d.option: d.key for d in self.plan.directives}.get(option, ())
+        # Under `sbatch`, an option may be written with underscores.
+        other = tuple(str(part).replace("-", "_") for part in key)
+        return other if key not in self.source.spans and other in self.source.spans else key
+
+    def _program(self, place: Place, line: str) -> tuple[Location, int]:
+        """The very line, where it is one of the command's; else the key that gives the program."""
+        key: KeyPath = ("ddp",) if self.plan.entrypoint else ("command",)
+        for candidate in (key, ("setup", "commands")):
+            start, length = self.source.locate(candidate)
+            written = self.yaml.split("\n")
+            for at in range(start.line - 1, min(len(written), start.line + _LONGEST)):
+                column = written[at].find(line.strip())
+                if line.strip() and column >= 0:
+                    indent = len(line) - len(line.lstrip())
+                    shift = max(0, place.column - 1 - indent)
+                    found = start._replace(line=at + 1, column=column + 1 + shift)
+                    return found, min(place.length, len(written[at]) - found.column + 1)
+        return self.source.locate(key)
+
+
+# Lines of a command that are looked at.
+_LONGEST = 2000

@@ -1,0 +1,99 @@
+"""The master address is localhost, in a job on several nodes.
+
+## What it does
+
+Finds `localhost`, `127.0.0.1`, `::1` and `0.0.0.0` as the address at which ranks on several
+nodes meet: in MASTER_ADDR, `--master_addr`, `--rdzv_endpoint`, `--main_process_ip`, in the
+arguments of the training, and in what its Python program passes to `init_process_group`.
+
+## Why is this bad
+
+Every node then looks for rank 0 on itself. The ranks of all nodes but the first wait for it
+until the timeout, 10 minutes with NCCL and 30 with gloo (torch 2.13).
+
+## Example
+
+```bash job.sbatch
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --gres=gpu:4
+#SBATCH --time=1:00:00
+export MASTER_ADDR=localhost
+export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+srun bash -c '
+    export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS
+    exec python train.py'
+```
+
+## Use instead
+
+```bash job.sbatch
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --gres=gpu:4
+#SBATCH --time=1:00:00
+export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+srun bash -c '
+    export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS
+    exec python train.py'
+```
+
+## References
+
+- https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initialization
+- scontrol(1), show hostnames
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from slurmgen.diagnostics import ERROR
+from slurmgen.lint.endpoints import HOST, is_sure, places
+from slurmgen.lint.finding import Finding
+from slurmgen.lint.spread import spans_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slurmgen.lint.job import Job
+
+NAME = "master-addr-localhost"
+CODE = "SG402"
+SEVERITY = ERROR
+
+_OWN = re.compile(
+    r"localhost(\.localdomain)?|ip6-localhost|127(\.\d{1,3}){3}|\[?::1?\]?|0\.0\.0\.0",
+    re.IGNORECASE,
+)
+
+
+def check(job: Job) -> Iterator[Finding]:
+    found = [
+        endpoint
+        for endpoint in job.endpoints
+        if endpoint.kind == HOST
+        and _OWN.fullmatch((endpoint.literal or "").strip())
+        and spans_nodes(job, endpoint.launch)
+        and is_sure(job, endpoint)
+    ]
+    if not found:
+        return
+    first, *others = places(found)
+    literal = (found[0].literal or "").strip()
+    yield Finding(
+        first,
+        f"the master address is {literal}, in a job on several nodes",
+        "each node looks for rank 0 on itself: the ranks of all nodes but the first wait for it "
+        "until the timeout",
+        'use the first node: $(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1), in the '
+        "batch shell"
+        if found[0].run is None
+        else "read MASTER_ADDR from the environment, and export the first node's name in the batch "
+        "script",
+        also=tuple(others),
+    )

@@ -1,0 +1,93 @@
+"""The nodes that are named do not fit the number of nodes, or are excluded.
+
+## What it does
+
+Finds more nodes in `--nodelist` than `--nodes` allows, and nodes that are both in `--nodelist` and
+in `--exclude`. Fewer names than nodes are fine: Slurm adds others.
+
+## Why is this bad
+
+sbatch refuses the job: "invalid number of nodes (-N 2-1)", or the controller does. All named nodes
+are allocated, not some of them.
+
+## Example
+
+```bash job.sbatch
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --nodelist=n[1-2]
+#SBATCH --time=2:00:00
+hostname
+```
+
+## Use instead
+
+```bash job.sbatch
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --nodelist=n[1-2]
+#SBATCH --time=2:00:00
+hostname
+```
+
+## References
+
+- sbatch(1), --nodelist
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slurmgen.diagnostics import ERROR
+from slurmgen.errors import Refusal
+from slurmgen.lint.finding import Finding
+from slurmgen.lint.options import expands, place
+from slurmgen.spec.nodes import expand_hostlist
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slurmgen.lint.job import Job
+    from slurmgen.request import Request
+
+NAME = "nodelist-mismatch"
+CODE = "SG118"
+SEVERITY = ERROR
+
+
+def check(job: Job) -> Iterator[Finding]:
+    for request in job.script.requests:
+        named = _hosts(request, "nodelist")
+        nodelist, nodes = request.directive("nodelist"), request.directive("nodes")
+        exclude = request.directive("exclude")
+        if nodelist is None or not named:
+            continue
+        if nodes is not None and request.nodes is not None and len(named) > request.nodes[1]:
+            yield Finding(
+                place(nodelist),
+                f"{len(named)} nodes are named, and --nodes={nodes.value}",
+                f"sbatch says: invalid number of nodes (-N {len(named)}-{request.nodes[1]})",
+                f"write --nodes={len(named)}, or name fewer",
+                also=(place(nodes),),
+            )
+        both = sorted(named & _hosts(request, "exclude"))
+        if both and exclude is not None:
+            yield Finding(
+                place(exclude),
+                f"{', '.join(both[:4])} {'is' if len(both) == 1 else 'are'} named and excluded",
+                "the job is refused, or waits for ever",
+                "remove the names from one of the lists",
+                also=(place(nodelist),),
+            )
+
+
+def _hosts(request: Request, option: str) -> set[str]:
+    """The hosts of a list; empty where it is a file or can't be read."""
+    text = request.value(option) or ""
+    if "/" in text or expands(text):
+        return set()
+    try:
+        return set(expand_hostlist(text))
+    except Refusal:
+        return set()

@@ -1,0 +1,56 @@
+"""Which lines of a script are no code but text: in here-documents and strings."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slurmgen.script import BatchScript
+
+
+def string_lines(script: BatchScript) -> set[int]:
+    """The numbers of the lines that start inside a string or here-document."""
+    if script.is_shell:
+        return _of_shell(script)
+    if script.interpreter.startswith("python"):
+        return _of_python(script.text)
+    return set()
+
+
+def _of_shell(script: BatchScript) -> set[int]:
+    found: set[int] = set()
+    for command in script.shell.commands:
+        spans = [(word.start, word.end) for word in command.words]
+        spans += [
+            (redirect.start, redirect.end)
+            for redirect in command.redirects
+            if redirect.operator.startswith("<<")
+        ]
+        spans += [(a.value.start, a.value.end) for a in command.assignments]
+        found |= _lines(script, spans)
+    return found | _lines(script, [(a.value.start, a.value.end) for a in script.shell.assignments])
+
+
+def _lines(script: BatchScript, spans: list[tuple[int, int]]) -> set[int]:
+    found: set[int] = set()
+    for start, end in spans:
+        first, _ = script.position(start)
+        last, column = script.position(end)
+        # The line behind a here-document starts where it ends.
+        found.update(range(first + 1, last + (column > 1)))
+    return found
+
+
+def _of_python(text: str) -> set[int]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(range(1, text.count("\n") + 2))
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        is_string = isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+        if is_string or isinstance(node, ast.JoinedStr):
+            assert isinstance(node, ast.expr)
+            found.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+    return found

@@ -1,0 +1,3 @@
+import preempt
+
+preempt.install()

@@ -1,0 +1,4 @@
+from loaders import make_loader
+
+for batch in make_loader():
+    print(batch.mean())

@@ -1,0 +1,9 @@
+import os
+
+import torch
+import torch.distributed as dist
+
+os.environ["MASTER_ADDR"] = "localhost"
+os.environ["MASTER_PORT"] = str(40000 + int(os.environ["SLURM_JOB_ID"]) % 10000)
+torch.cuda.set_device(int(os.environ["SLURM_LOCALID"]))
+dist.init_process_group("nccl", rank=int(os.environ["SLURM_PROCID"]), world_size=int(os.environ["SLURM_NTASKS"]))

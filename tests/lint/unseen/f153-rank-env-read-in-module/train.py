@@ -1,0 +1,3 @@
+from dist_setup import setup
+
+setup()

@@ -1,0 +1,8 @@
+import os
+
+os.environ["NCCL_SOCKET_IFNAME"] = "lo"
+import torch
+import torch.distributed as dist
+
+torch.cuda.set_device(int(os.environ["SLURM_LOCALID"]))
+dist.init_process_group("nccl", rank=int(os.environ["SLURM_PROCID"]), world_size=int(os.environ["SLURM_NTASKS"]))

@@ -1,0 +1,3 @@
+from preempt import install
+
+install()

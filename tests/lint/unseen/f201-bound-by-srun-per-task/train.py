@@ -1,0 +1,3 @@
+import distenv
+
+distenv.setup()

@@ -1,0 +1,5 @@
+import torch
+
+
+def save(net, path):
+    torch.save(net.module.state_dict(), path)
