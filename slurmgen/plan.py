@@ -35,7 +35,8 @@ class JobPlan(NamedTuple):
     """A job as it will be rendered.
 
     Counts are per job unless their name says otherwise. `command` is Bash that each
-    task evaluates, or None where `words` are literal. `time` is in seconds, None
+    task evaluates, or None where `words` are literal; both are empty where `script` is the
+    job's own. `time` is in seconds, None
     where no limit is given. `cpus_per_task` is Slurm's, `cpus_per_rank` a rank's share.
     """
 
@@ -67,6 +68,7 @@ class JobPlan(NamedTuple):
     vendor: str
     srun: tuple[str, ...]
     rendezvous: Rendezvous
+    script: str | None = None
 
     @property
     def world_size(self) -> int:
@@ -114,6 +116,8 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     """
     given_type, gpus = asked_gpus(spec.gpus_per_node)
     job_name = spec.job_name or PurePath(source).stem or "job"
+    if spec.script is not None:
+        return _with_own_script(spec, profile, source, job_name)
     launcher = launchers.find(spec.launcher)
     try:
         layout = launcher.layout(spec, gpus)
@@ -178,6 +182,47 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     )
 
 
+def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str) -> JobPlan:
+    """What `script` starts is not known: counts are those of its directives, 1 where none is."""
+    from slurmgen.as_given import directives_as_given
+
+    gpu_type, gpus = asked_gpus(spec.gpus_per_node)
+    directives = tuple(Directive(*given) for given in directives_as_given(spec, profile))
+    per_node = spec.ntasks_per_node or 1
+    cpus = spec.cpus_per_task or 1
+    return JobPlan(
+        source=source,
+        job_name=job_name,
+        template=spec.template,
+        profile=profile.name,
+        launcher=spec.launcher,
+        rdzv=spec.rdzv,
+        directives=directives,
+        nodes=spec.nodes,
+        gpus_per_node=gpus,
+        gpu_type=gpu_type,
+        layout=Layout(spec.ntasks or spec.nodes * per_node, per_node, 1),
+        cpus_per_task=cpus,
+        cpus_per_rank=cpus,
+        mem=next(((d.option, d.value or "") for d in directives if d.option in _MEMORY), None),
+        time=limit_seconds(spec.time),
+        distribution="block",
+        array=spec.array,
+        setup=spec.setup,
+        module_use=(),
+        modules=(),
+        env=(),
+        entrypoint=False,
+        command=None,
+        words=(),
+        container=None,
+        vendor="nvidia",
+        srun=(),
+        rendezvous=profile.rendezvous,
+        script=spec.script,
+    )
+
+
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 
@@ -209,7 +254,7 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
         if value is not None:
             found.append(Directive(_OPTIONS[key], value, (key,)))
     found.append(Directive("nodes", str(spec.nodes), ("nodes",)))
-    if layout.ntasks != spec.nodes * layout.ntasks_per_node:
+    if spec.ntasks is not None or layout.ntasks != spec.nodes * layout.ntasks_per_node:
         found.append(Directive("ntasks", str(layout.ntasks), ("ntasks",)))
     found.append(Directive("ntasks-per-node", str(layout.ntasks_per_node), ("ntasks_per_node",)))
     found += _gpu_directives(spec, profile, ask)
@@ -236,7 +281,7 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
 def _gpu_directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
     gpus, other = ask.gpus, spec.gres
     count = str(gpus) if ask.gpu_type is None else f"{ask.gpu_type}:{gpus}"
-    form = profile.gpus.form if gpus else "none"
+    form = (spec.gpu_form or profile.gpus.form) if gpus else "none"
     if form == "gres":
         gres = f"gpu:{count},{other}" if other else f"gpu:{count}"
         return [Directive("gres", gres, ("gpus_per_node",))]

@@ -101,11 +101,14 @@ def context(plan: JobPlan) -> dict[str, Any]:
         while delimiter in lines:
             delimiter += "_"
     source = one_line(plan.source)
+    shebang, script = _own_script(plan.script)
     return {
         "version": __version__,
         "source": source,
         "header": f"Rendered by slurmgen {__version__} from {source} "
         f"(template {one_line(plan.template)}, cluster {one_line(plan.profile)}).",
+        "shebang": shebang,
+        "script": script,
         "summary": summary(plan),
         "directives": [directive_line(directive) for directive in plan.directives],
         "launcher": plan.launcher,
@@ -131,6 +134,14 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "delimiter": delimiter,
         "launch_lines": _wrap(_launch_words(plan)),
     }
+
+
+def _own_script(script: str | None) -> tuple[str, str | None]:
+    """The interpreter line, which comes before the directives, and what comes behind them."""
+    if script is None or not script.startswith("#!"):
+        return "#!/bin/bash", None if script is None else script.removesuffix("\n")
+    shebang, _, rest = script.partition("\n")
+    return shebang, rest.removesuffix("\n")
 
 
 def summary(plan: JobPlan) -> str:

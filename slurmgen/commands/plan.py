@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen import report
-from slurmgen.commands.pipeline import plan_job
+from slurmgen.commands.pipeline import plan_job, require_ranks
 from slurmgen.cost import cost_lines
 from slurmgen.errors import EXIT_OK
 from slurmgen.files import write_atomically
@@ -30,6 +30,7 @@ def run(
 ) -> int:
     """Print the plan as a table, or write it to `svg` as a picture (`-`: stdout)."""
     plan = plan_job(job, cluster=cluster, overrides=overrides).plan
+    require_ranks(plan, "plan")
     if svg is None:
         report.out(format_table(plan))
         return EXIT_OK

@@ -43,15 +43,7 @@ def _compare(text: str, path: Path, job: str) -> int:
     present = read_text(path)
     if present == text:
         return EXIT_OK
-    import difflib
-
-    diff = difflib.unified_diff(
-        present.splitlines(keepends=True),
-        text.splitlines(keepends=True),
-        fromfile=str(path),
-        tofile=f"rendered from {job}",
-    )
-    report.out("".join(line if line.endswith("\n") else f"{line}\n" for line in diff))
+    report.out(report.diff(present, text, str(path), f"rendered from {job}"))
     report.note(f"slurmgen: {path} has drifted from {job}")
     report.note(f"  = fix: slurmgen render {job} -o {path}")
     return EXIT_FINDINGS

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen import report
-from slurmgen.commands.pipeline import plan_job
+from slurmgen.commands.pipeline import plan_job, require_ranks
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.quoting import split_expansions
 
@@ -34,6 +34,7 @@ def run(
     missing, UsageError for `nproc` ranks of one process.
     """
     plan = plan_job(job, cluster=cluster, overrides=overrides).plan
+    require_ranks(plan, "run")
     if nproc is not None and plan.launcher == "plain":
         raise UsageError(
             "--nproc with launcher plain, which runs one process",

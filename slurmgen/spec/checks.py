@@ -35,7 +35,8 @@ class Refusals(ValueError):
 
 def check_together(spec: JobSpec) -> None:
     """Raises Refusals with every conflict between the keys of `spec`."""
-    problems = [problem for check in _CHECKS for problem in check(spec)]
+    checks = _CHECKS if spec.script is None else (_script,)
+    problems = [problem for check in checks for problem in check(spec)]
     if problems:
         raise Refusals(problems)
 
@@ -44,6 +45,25 @@ def _conflict(
     key: str | tuple[str | int, ...], involved: tuple[str, ...], what: str, why: str, fix: str
 ) -> Conflict:
     return Conflict(key, involved, Refusal(what, why=why, fix=fix))
+
+
+# What a script does by itself.
+_NOT_WITH_SCRIPT = (
+    "command", "ddp", "args", "launcher", "rdzv", "nproc_per_node", "setup", "env",
+)  # fmt: skip
+
+
+def _script(spec: JobSpec) -> Iterator[Conflict]:
+    """A script of the user's own: what its directives say is lint's to judge, as with any."""
+    for key in _NOT_WITH_SCRIPT:
+        if key in spec.model_fields_set:
+            yield _conflict(
+                key,
+                ("script", key),
+                f"{key} and script are both given",
+                "a script is kept as it is: nothing is rendered into it but the directives",
+                f"move what {key} says into the script, or write command in place of script",
+            )
 
 
 def _program(spec: JobSpec) -> Iterator[Conflict]:

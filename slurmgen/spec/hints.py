@@ -32,7 +32,6 @@ FOREIGN_KEYS: dict[str, tuple[str, str]] = {
     "conda": ("", "write conda: under setup:"),
     "uv": ("", "write uv: under setup:"),
     "container": ("", "write container: under setup:"),
-    "script": ("", "write command: or ddp:"),
     "environment": ("", "write env:"),
     "mail": ("", "write mail_type: and mail_user:"),
     "stdout": ("", "write output:"),

@@ -45,6 +45,9 @@ class JobSpec(SpecModel):
     )
     ntasks_per_node: Count | None = None
     ntasks: Tasks | None = Field(None, description="tasks in all, for jobs without GPUs")
+    gpu_form: Literal["gres", "gpus-per-node"] | None = Field(
+        None, description="the option by which GPUs are asked for; default: the cluster's"
+    )
     nproc_per_node: Count | None = Field(
         None, description="ranks per node that torchrun or spawn start; default: one per GPU"
     )
@@ -96,6 +99,11 @@ class JobSpec(SpecModel):
         None, description="train.py or package.module:function, under the bundled entrypoint"
     )
     args: f.Words = Field((), description="arguments for `ddp`")
+    script: f.Script | None = Field(
+        None,
+        description="a batch script of your own, kept as it is, in place of everything that would "
+        "be rendered below the directives",
+    )
 
     @model_validator(mode="after")
     def _check_together(self) -> JobSpec:

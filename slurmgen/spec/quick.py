@@ -27,6 +27,13 @@ MOST = 65_533
 MOST_TASKS = 16_000_000
 
 
+class _Spec(SimpleNamespace):
+    """Values as attributes; as in Pydantic, `model_fields_set` has the keys that were given."""
+
+    __slots__ = ("model_fields_set",)
+    model_fields_set: set[str]
+
+
 class _Doubtful(Exception):
     """Let Pydantic judge."""
 
@@ -55,7 +62,9 @@ def _read(
                 raise _Doubtful
         else:
             values[key] = reader(value)
-    return SimpleNamespace(**values)
+    spec = _Spec(**values)
+    spec.model_fields_set = set(data)
+    return spec
 
 
 def _number(value: Any, most: int = MOST) -> int:
@@ -131,6 +140,7 @@ _JOB: dict[str, Reader] = {
     "gpus_per_node": readers.gpus,
     "ntasks_per_node": _number,
     "ntasks": _tasks,
+    "gpu_form": _one_of("gres", "gpus-per-node"),
     "nproc_per_node": _number,
     "cpus_per_task": _number,
     "cpus_per_gpu": _number,
@@ -167,6 +177,7 @@ _JOB: dict[str, Reader] = {
     "command": readers.command,
     "ddp": readers.word,
     "args": readers.words,
+    "script": readers.script,
 }
 _JOB_DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(_JOB),

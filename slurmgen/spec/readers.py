@@ -278,6 +278,21 @@ def command(value: Any) -> str | tuple[str, ...]:
     return given_words
 
 
+def script(value: Any) -> str:
+    """A `script`, which ends with a line break."""
+    given = text(value)
+    check_encodable(given)
+    if "\r\n" in given:
+        raise Refusal(
+            "the script holds DOS line breaks",
+            why="sbatch refuses such a script",
+            fix="write plain line breaks",
+        )
+    if not given.strip():
+        raise Refusal("the script is empty", why="nothing would run", fix="write one, or a command")
+    return given if given.endswith("\n") else given + "\n"
+
+
 def environment(value: Any) -> dict[str, str]:
     """Variables and their values, in which `${NAME}` expands on the node."""
     if not isinstance(value, dict):

@@ -1,0 +1,65 @@
+"""A job file that was made from a script, read back, rendered and held against the script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slurmgen.cluster import generic
+from slurmgen.errors import InvalidInput, Refusal
+from slurmgen.importer.keys import canonical
+from slurmgen.plan import PlanError, resolve
+from slurmgen.render import render
+from slurmgen.spec.load import load_job
+
+if TYPE_CHECKING:
+    from slurmgen.directives import DirectiveBlock
+    from slurmgen.script import BatchScript
+
+SOURCE = "job.yaml"
+
+
+def rendered(text: str) -> str | None:
+    """The script of a job file's text; None where it has none."""
+    try:
+        spec = load_job(text, SOURCE).spec
+        return render(resolve(spec, generic.PROFILE, source=SOURCE))
+    except (InvalidInput, PlanError, Refusal):
+        return None
+
+
+def asks_the_same(before: BatchScript, after: BatchScript) -> bool:
+    """Whether sbatch reads the same from both scripts, option by option."""
+    first, second = before.block, after.block
+    problems = [p.kind for p in first.problems if p.kind not in _BELOW]
+    return (
+        effective(first) == effective(second)
+        and first.components == second.components
+        and problems == [p.kind for p in second.problems if p.kind not in _BELOW]
+    )
+
+
+# Seen by lint only; for sbatch it is a comment or a command.
+_BELOW = ("after-command", "not-recognised")
+
+
+def effective(block: DirectiveBlock) -> dict[tuple[int, str], object]:
+    """Each option of each component, and the value that counts."""
+    found: dict[tuple[int, str], object] = {}
+    mail: dict[int, set[str]] = {}
+    for directive in block.directives:
+        option = {"tasks-per-node": "ntasks-per-node"}.get(directive.option, directive.option)
+        value = canonical(option, directive.value)
+        if option == "mail-type" and isinstance(value, list):
+            mail.setdefault(directive.component, set()).update(value)
+            value = sorted(mail[directive.component])
+        found.pop((directive.component, _OPPOSITE.get(option, option)), None)
+        found[directive.component, option] = value
+    return found
+
+
+_OPPOSITE = {
+    "requeue": "no-requeue",
+    "no-requeue": "requeue",
+    "exclusive": "oversubscribe",
+    "oversubscribe": "exclusive",
+}

@@ -1,0 +1,133 @@
+"""One directive -> the keys of a job file that say the same, where there are such keys.
+
+A value goes into a key only where the key's own grammar takes it and Slurm takes it too:
+`--time=90m` is a time in a job file and an error for sbatch, and an import mends nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.spec import catalog
+from slurmgen.spec.hints import OWN_KEYS
+from slurmgen.spec.quick import quick_job
+
+if TYPE_CHECKING:
+    from slurmgen.directives import Directive
+
+# A key that stands for the option of another name.
+_SAME = {"tasks_per_node": "ntasks_per_node"}
+# A value without quotes is what every reader of YAML shows, and people expect.
+CLEAR = frozenset(
+    "nodes ntasks ntasks_per_node gpus_per_node nproc_per_node cpus_per_task cpus_per_gpu mem "
+    "mem_per_cpu mem_per_gpu time time_min array requeue exclusive begin deadline".split()
+)
+# What sbatch itself turns into numbers and names: two spellings of one value are the same.
+_READ_BY_SBATCH = frozenset(
+    "time time_min mem mem_per_cpu mem_per_gpu signal mail_type begin deadline open_mode exclusive "
+    "nodes ntasks ntasks_per_node cpus_per_task cpus_per_gpu".split()
+)
+# A script must be there for the rest to be read.
+_ANY = {"script": "true\n"}
+
+
+class Key(NamedTuple):
+    """Where a value goes (`("sbatch", "hint")`), and the value in the job file's spelling."""
+
+    path: tuple[str, ...]
+    value: str
+
+
+def keys_of(directive: Directive) -> list[Key] | None:
+    """The keys that say what the directive says; None where no keys do."""
+    option, value = directive.option, directive.value
+    key = option.replace("-", "_")
+    key = _SAME.get(key, key)
+    if value is not None and (value != value.strip() or not value):
+        return None
+    if option == "gres":
+        return _gres(value)
+    if option == "gpus-per-node":
+        found = _own("gpus_per_node", value)
+        # A type alone is one GPU, which Slurm is then told so.
+        if found is None or found[0].value != value:
+            return None
+        return [*found, Key(("gpu_form",), "gpus-per-node")]
+    if option in ("requeue", "no-requeue"):
+        return (
+            [Key(("requeue",), "true" if option == "requeue" else "false")] if not value else None
+        )
+    if option == "exclusive":
+        return _own("exclusive", value or "true") if value not in ("true", "false") else None
+    if key in OWN_KEYS:
+        return _own(key, value)
+    if catalog.find(option) is None:
+        return _plugin(option, value)
+    return _other(option, value)
+
+
+def _own(key: str, value: str | None) -> list[Key] | None:
+    if value is None or _is_ours_alone(key, value):
+        return None
+    spec = quick_job({**_ANY, key: value})
+    found = None if spec is None else str(getattr(spec, key))
+    # sbatch hands the text of all others on as it is.
+    if found is None or (found != value and key not in _READ_BY_SBATCH):
+        return None
+    return [Key((key,), found)]
+
+
+def _is_ours_alone(key: str, value: str) -> bool:
+    """Whether only a job file takes the spelling (`90m`), and sbatch refuses it."""
+    if key in ("time", "time_min"):
+        return value[-1].isalpha() and value.lower() not in ("unlimited", "infinite")
+    if key == "exclusive":
+        return value.lower() in ("yes", "no")
+    return False
+
+
+def _gres(value: str | None) -> list[Key] | None:
+    """`gpu:a100:4,nvme:1` as GPUs and the rest, as it will be written again."""
+    first, _, rest = (value or "").partition(",")
+    if not first.startswith("gpu:"):
+        return _own("gres", value)
+    gpus = _own("gpus_per_node", first.removeprefix("gpu:"))
+    if gpus is None or f"gpu:{gpus[0].value}" != first:
+        return None
+    others = _own("gres", rest) if rest else []
+    if others is None or (others and others[0].value != rest):
+        return None
+    return [*gpus, *others]
+
+
+def _other(option: str, value: str | None) -> list[Key] | None:
+    """An option under `sbatch:`."""
+    if value == "true":
+        return None
+    given = "true" if value is None else value
+    spec = quick_job({**_ANY, "sbatch": {option: given}})
+    if spec is None or spec.sbatch.get(option) != value:
+        return None
+    return [Key(("sbatch", option), given)]
+
+
+def _plugin(option: str, value: str | None) -> list[Key] | None:
+    """An option that only a site's own plugin can know."""
+    given = {"plugin": "true"} | ({} if value is None else {"value": value})
+    spec = quick_job({**_ANY, "sbatch": {option: given}})
+    if spec is None or value == "true" or option not in spec.sbatch:
+        return None
+    found = [] if value is None else [Key(("sbatch", option, "value"), value)]
+    return [*found, Key(("sbatch", option, "plugin"), "true")]
+
+
+def canonical(option: str, value: str | None) -> object:
+    """What Slurm makes of a value, for comparing two spellings of it."""
+    key = option.replace("-", "_")
+    key = _SAME.get(key, key)
+    if value is not None and key in OWN_KEYS and not _is_ours_alone(key, value or "-"):
+        spec = quick_job({**_ANY, key: value})
+        if spec is not None:
+            found = getattr(spec, key)
+            return sorted(found.split(",")) if key == "mail_type" else found
+    return value
