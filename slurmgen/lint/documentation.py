@@ -96,7 +96,7 @@ def _plain(text: str) -> str:
     """Markdown as it is read in a terminal: blocks are indented and headed by their file."""
     lines = []
     inside = False
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n"):
         fence = _FENCE.match(line)
         if fence:
             inside = not inside
@@ -104,7 +104,7 @@ def _plain(text: str) -> str:
                 lines.append(f"    # {fence[1]}")
         else:
             lines.append(f"    {line}" if inside and line else line)
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).translate(_SHOWN) + "\n"
 
 
 def page(rule: Rule) -> str:
@@ -113,7 +113,11 @@ def page(rule: Rule) -> str:
     parts = [f"# {rule.name} ({rule.code})\n\n{found.summary}.\n"]
     parts.append("\n".join([f"Severity: {rule.severity}.", *_conditions(rule)]) + "\n")
     parts += [f"## {heading}\n\n{text}" for heading, text in found.sections.items()]
-    return "\n".join(parts)
+    return "\n".join(parts).translate(_SHOWN)
+
+
+# Characters that an example is about, and that nobody would see.
+_SHOWN = str.maketrans({"\r": "␍", "\0": "␀"})
 
 
 def index() -> str:

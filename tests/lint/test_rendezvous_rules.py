@@ -485,12 +485,12 @@ def test_one_fault_for_each_port(value: str, rule: str | None) -> None:
             {},
         ),
         (
-            f"{NODES}srun bash -c 'torchrun --nnodes=2 --master_port=$((9000 + RANDOM)) a.py'\n",
+            f"{NODES}srun bash -c 'torchrun --nnodes=2 --master_port=$((9000+RANDOM%9)) a.py'\n",
             {"port_per_process": [5]},
         ),
         (
             (
-                f"{NODES}srun bash -c 'torchrun --nproc_per_node=4 --master_port=$((9000 + RANDOM))"
+                f"{NODES}srun bash -c 'torchrun --nproc_per_node=4 --master_port=$((9000+RANDOM%9))"
                 " a.py'\n"
             ),
             {},
