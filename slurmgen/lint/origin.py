@@ -57,7 +57,7 @@ class Origin(NamedTuple):
         """The very line, where it is one of the command's; else the key that gives the program."""
         key: KeyPath = ("ddp",) if self.plan.entrypoint else ("command",)
         for candidate in (key, ("setup", "commands")):
-            start, length = self.source.locate(candidate)
+            start, _ = self.source.locate(candidate)
             written = self.yaml.split("\n")
             for at in range(start.line - 1, min(len(written), start.line + _LONGEST)):
                 column = written[at].find(line.strip())

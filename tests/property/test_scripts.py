@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slurmgen.agreement import check_script
 from slurmgen.cluster import generic
 from slurmgen.plan import resolve
 from slurmgen.render import render
-from slurmgen.agreement import check_script
 from slurmgen.spec.job import JobSpec
 
 # What Bash, sbatch and shellcheck have opinions about comes up often.

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from slurmgen import directives
 from slurmgen.cluster.profile import Gpus, Profile
 from slurmgen.plan import JobPlan, resolve
 from slurmgen.render import render
 from slurmgen.sandbox import Sandbox, Shape
-from slurmgen import directives
 from slurmgen.spec.job import JobSpec
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import parse_time

@@ -154,8 +154,7 @@ def _to_batch(job: Job, place: Place, signal: str, traps: list[Command]) -> Iter
         return
     # One in the background lets the shell go on to the trap.
     if programs and all(
-        launch.inner.start < traps[0].start and not launch.command.background
-        for launch in programs
+        launch.inner.start < traps[0].start and not launch.command.background for launch in programs
     ):
         yield Finding(
             job.place_of(traps[0]),
