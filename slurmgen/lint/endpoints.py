@@ -201,7 +201,7 @@ def _of_programs(job: Job) -> Iterator[Endpoint]:
                             "init_method",
                             None,
                             run.settled(part),
-                            group.call.place,
+                            group.call.argument_place(1, "init_method"),
                             run.launch,
                             run,
                             False,

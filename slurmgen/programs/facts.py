@@ -56,6 +56,20 @@ class Call(NamedTuple):
                 return self.args[position]
         return self.keyword(keyword)
 
+    def argument_place(self, position: int, keyword: str) -> Place:
+        """Where an argument stands, in a call over several lines; else the call's own place."""
+        found = [item.value for item in self.node.keywords if item.arg == keyword]
+        node = next(iter([*self.node.args[position : position + 1], *found]), None)
+        if node is None or node.lineno == self.place.line:
+            return self.place
+        length = (node.end_col_offset or 0) - node.col_offset
+        is_one_line = node.end_lineno == node.lineno
+        return self.place._replace(
+            line=node.lineno,
+            column=node.col_offset + 1,
+            length=length if is_one_line and length > 0 else 1,
+        )
+
     def text(self, position: int, keyword: str) -> str | None:
         """An argument that is a string literal."""
         value = self.argument(position, keyword)

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from slurmgen.cluster.profile import Profile
+from slurmgen.lint.job import load
+from slurmgen.lint.ports import faults
 from tests.lint.asking import NODES, ONE, TASKS, WHOLE, found, in_python
 
 if TYPE_CHECKING:
@@ -595,3 +598,13 @@ def test_ports_in_the_program(rule: str, program: str, lines: list[int], tmp_pat
 def test_one_port_for_trainings_side_by_side(body: str, lines: list[int]) -> None:
     head = ONE.replace("--nodes=1", "--nodes=1 --exclusive")
     assert found("fixed_port", head + body) == lines
+
+
+@pytest.mark.parametrize(("on_node", "kinds"), [(4, []), (8, ["fixed"])])
+def test_a_profile_says_how_many_gpus_are_all_of_them(on_node: int, kinds: list[str]) -> None:
+    profile = Profile.model_validate(
+        {"name": "c", "node_types": [{"name": "a100", "gpu": "a100", "gpus_per_node": on_node}]}
+    )
+    text = f"{TASKS}export MASTER_PORT=29500\nsrun python train.py\n"
+    job = load("job.sbatch", text, profile=profile)
+    assert [fault.kind for fault in faults(job)] == kinds

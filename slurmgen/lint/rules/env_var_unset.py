@@ -104,6 +104,8 @@ def _of_slurm(job: Job) -> Iterator[Finding]:
 
 
 def _reason(job: Job, use: Use) -> Unset | None:
+    if use.name in ("SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS") and _gives_gpus(job):
+        return None
     in_step = use.piece.where == TASK
     reasons = [unset(use.name, r, job.slurm, in_step=in_step) for r in job.script.requests]
     # A component of a heterogeneous job may have what the others lack.
@@ -113,6 +115,11 @@ def _reason(job: Job, use: Use) -> Unset | None:
     if reason is not None and reason.options and _is_given_elsewhere(job, use, reason.options):
         return None
     return reason
+
+
+def _gives_gpus(job: Job) -> bool:
+    """Whether the partition alone gives a job its GPUs."""
+    return job.profile is not None and job.profile.gpus.form == "none"
 
 
 def _is_given_elsewhere(job: Job, use: Use, options: tuple[str, ...]) -> bool:

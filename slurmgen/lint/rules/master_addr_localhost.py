@@ -56,6 +56,7 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.endpoints import HOST, is_sure, places
 from slurmgen.lint.finding import Finding
 from slurmgen.lint.spread import spans_nodes
+from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,8 @@ NAME = "master-addr-localhost"
 CODE = "SG402"
 SEVERITY = ERROR
 
+# torch/distributed/run.py: with any of them, the default does not count.
+_MEETING = ("master_addr", "rdzv_endpoint", "rdzv_backend", "standalone")
 _OWN = re.compile(
     r"localhost(\.localdomain)?|ip6-localhost|127(\.\d{1,3}){3}|\[?::1?\]?|0\.0\.0\.0",
     re.IGNORECASE,
@@ -82,6 +85,7 @@ def check(job: Job) -> Iterator[Finding]:
         and is_sure(job, endpoint)
     ]
     if not found:
+        yield from _by_default(job)
         return
     first, *others = places(found)
     literal = (found[0].literal or "").strip()
@@ -97,3 +101,23 @@ def check(job: Job) -> Iterator[Finding]:
         "script",
         also=tuple(others),
     )
+
+
+def _by_default(job: Job) -> Iterator[Finding]:
+    """torchrun with ranks given to its nodes, and no word of where they meet: 127.0.0.1."""
+    for launch in job.trainings:
+        launcher = launch.launcher
+        if launcher is None or launcher.opaque or launcher.kind not in (TORCHRUN, TORCH_LAUNCH):
+            continue
+        if launcher.option(*_MEETING) is not None or launcher.option("node_rank") is None:
+            continue
+        if "PET_MASTER_ADDR" in launch.environment or not spans_nodes(job, launch):
+            continue
+        yield Finding(
+            job.place(launcher.start, launcher.end),
+            "torchrun is given no --master_addr, in a job on several nodes",
+            "it takes 127.0.0.1: each node looks for rank 0 on itself, and waits until the timeout",
+            "add --master_addr with the first node: "
+            '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1), in the batch shell',
+        )
+        return

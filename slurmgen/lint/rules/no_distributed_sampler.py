@@ -146,7 +146,9 @@ def _unsampled(run: Run) -> Loader | None:
     found = [loader for loader in loaders(run.program) if run.reaches(loader.call)]
     for loader in found:
         given = (loader.sampler, loader.batch_sampler)
-        if loader.call.is_open or any(item is not None and not _is_none(item) for item in given):
+        if loader.call.is_open or any(
+            item is not None and not _splits_nothing(item) for item in given
+        ):
             return None
         if loader.dataset is not None and _is_split(run.program, loader.dataset):
             return None
@@ -155,7 +157,22 @@ def _unsampled(run: Run) -> Loader | None:
     return next((loader for loader in training if _shuffles(loader)), next(iter(training), None))
 
 
-def _is_none(value: Value) -> bool:
+# They draw from the whole data set, on every rank.
+_OF_ONE_PROCESS = frozenset(
+    f"torch.utils.data.{name}"
+    for name in (
+        "RandomSampler",
+        "SequentialSampler",
+        "SubsetRandomSampler",
+        "WeightedRandomSampler",
+    )
+)
+
+
+def _splits_nothing(value: Value) -> bool:
+    """Whether no sampler is given, or one that knows of no ranks."""
+    if value.kind == "call" and value.name.replace(".sampler.", ".") in _OF_ONE_PROCESS:
+        return True
     return value.is_constant and value.literal is None
 
 

@@ -142,7 +142,9 @@ def _said(job: Job, launch: Launch, word: Word) -> int | None:
         request = job.request_of(launch)
         if job.extent(launch).tasks != request.total_tasks:
             return None
-    return job.number(word, launch.inner.variables)
+        return job.number(word, launch.inner.variables)
+    # Names in arithmetic are the batch shell's own, exported or not.
+    return job.number(word, launch.command.variables)
 
 
 def _processes(job: Job, launch: Launch) -> int | None:
@@ -298,7 +300,7 @@ def _spawned(run: Run) -> Iterator[Finding]:
 def _world_sizes(run: Run) -> Iterator[tuple[Place, Value]]:
     for group in groups(run.program):
         if group.world_size is not None and run.reaches(group.call):
-            yield group.call.place, group.world_size
+            yield group.call.argument_place(3, "world_size"), group.world_size
     if _is_direct(run.launch):
         for setting in run.job.settings:
             if setting.name == "WORLD_SIZE" and setting.value is not None and setting.run:
