@@ -86,7 +86,8 @@ class BatchScript:
 
         if not self.is_shell:
             return ShellProgram((), (), {}, (), False)
-        from slurmgen.shell.evaluate import evaluate, shell_options
+        from slurmgen.shell.evaluate import evaluate
+        from slurmgen.shell.state import shell_options
         from slurmgen.shell.text import ShellText
 
         return evaluate(ShellText.whole(self.text), options=shell_options(self.shebang_options))

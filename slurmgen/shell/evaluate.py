@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.shell import expansion
-from slurmgen.shell.commands import Assignment, Command, Context, Redirect, ShellProgram
+from slurmgen.shell.commands import Assignment, Command, Context, ShellProgram
 from slurmgen.shell.expansion import Scope
+from slurmgen.shell.redirects import Redirections, read_redirect
+from slurmgen.shell.state import ShellState
 from slurmgen.shell.syntax import parse
 from slurmgen.shell.text import ShellText
 from slurmgen.shell.words import BATCH, Word, literal_word
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+    from slurmgen.shell.commands import Redirect
+
 # Nobody writes a script with more; a generated one of 4 MiB has 60,000.
 _MOST_COMMANDS = 3000
 _MOST_STATEMENTS = 20_000
@@ -27,7 +31,6 @@ _DEEPEST = 60
 # Pieces of words that variables may become, in all.
 _MOST_EXPANDED = 50_000
 _DECLARES = ("export", "declare", "typeset", "local", "readonly")
-_OPTION_LETTERS = {"e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace"}
 
 
 def evaluate(
@@ -60,46 +63,18 @@ def evaluate(
     )
 
 
-def shell_options(words: Sequence[str], before: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The shell options that are on behind `set WORDS`, or in a shell called with them."""
-    return _set(words, before)[0]
-
-
-def _set(words: Sequence[str], before: frozenset[str]) -> tuple[frozenset[str], bool]:
-    """What `set WORDS` leaves on, and whether it sets `$1` and on."""
-    on = set(before)
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word in ("--", "-") or word[:1] not in ("+", "-"):
-            return frozenset(on), True
-        names = []
-        for letter in word[1:] if not word.startswith("--") else "":
-            if letter == "o" and at + 1 < len(words):
-                at += 1
-                names.append(words[at])
-            elif letter in _OPTION_LETTERS:
-                names.append(_OPTION_LETTERS[letter])
-        on = on | set(names) if word[0] == "-" else on - set(names)
-        at += 1
-    return frozenset(on), False
-
-
 def _is_itself(literal: str | None) -> bool:
     """Whether a word is just its text: not `{0..3}` or `*.yaml`, which become several."""
     return literal is not None and not any(sign in literal for sign in "{*?[")
 
 
-class _Walk:
+class _Walk(ShellState):
     def __init__(
         self, code: ShellText, variables: dict[str, Assignment], options: frozenset[str]
     ) -> None:
+        super().__init__(variables, options)
         self.code = code
-        self.variables: Mapping[str, Assignment] = variables
-        self.options = options
-        self.positional: tuple[Word, ...] | None = None
         self.commands: list[Command] = []
-        self.assignments: list[Assignment] = []
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
         self.handlers: set[str] = set()
@@ -265,70 +240,19 @@ class _Walk:
 
     def redirected(self, node: Node, context: Context, depth: int) -> None:
         scope = self.scope(context, depth)
-        redirects: list[Redirect] = []
-        later: list[tuple[Node, bool]] = []
-        arguments: list[Node] = []
+        found = Redirections([], [], [])
         for at, child in enumerate(node.children):
             if node.field_name_for_child(at) == "redirect":
-                self.redirect(child, scope, redirects, later, arguments)
-        piped = any(is_pipe for _, is_pipe in later)
+                read_redirect(child, scope, found)
+        piped = any(is_pipe for _, is_pipe in found.later)
         inner = context._replace(piped=context.piped or piped)
         body = node.child_by_field_name("body")
         if body is not None and body.type == "command":
-            self.command(body, tuple(redirects), inner, depth, arguments)
+            self.command(body, tuple(found.redirects), inner, depth, found.arguments)
         elif body is not None:
             self.statements([body], inner, depth + 1)
-        for part, is_pipe in later:
+        for part, is_pipe in found.later:
             self.statements([part], context._replace(fed=is_pipe or context.fed), depth + 1)
-
-    def redirect(
-        self,
-        node: Node,
-        scope: Scope,
-        redirects: list[Redirect],
-        later: list[tuple[Node, bool]],
-        arguments: list[Node],
-    ) -> None:
-        start, end = expansion.span(node, scope)
-        if node.type == "heredoc_redirect":
-            quoted = False
-            for at, child in enumerate(node.children):
-                field = node.field_name_for_child(at)
-                if child.type == "heredoc_start":
-                    quoted = any(c in "'\"\\" for c in expansion.source(child, scope))
-                elif child.type == "heredoc_body":
-                    redirects.append(
-                        Redirect("<<", None, self.heredoc(child, quoted, scope), start, end)
-                    )
-                elif field == "redirect":
-                    self.redirect(child, scope, redirects, later, arguments)
-                elif field == "argument":
-                    arguments.append(child)
-                elif child.type == "pipeline":
-                    later += [(part, True) for part in child.named_children]
-                elif field == "right":
-                    later.append((child, False))
-            return
-        target = node.child_by_field_name("destination") or (
-            node.named_children[-1] if node.named_children else None
-        )
-        word = expansion.value(target, scope) if target is not None else None
-        body = None
-        operator = next((c.type for c in node.children if not c.is_named), "")
-        if node.type == "herestring_redirect" and word is not None:
-            body = ShellText.of_word(word)
-        redirects.append(Redirect(operator, word, body, start, end))
-        # `> log a b`: what follows the target belongs to the command.
-        for at, child in enumerate(node.children):
-            if node.field_name_for_child(at) == "destination" and child != target:
-                arguments.append(child)
-
-    def heredoc(self, node: Node, quoted: bool, scope: Scope) -> ShellText:
-        if quoted:
-            text = scope.text.text[node.start_byte : node.end_byte]
-            if not scope.text.has_held:
-                return ShellText.part(text, scope.text.offset(node.start_byte))
-        return ShellText.of_word(expansion.body(node, scope))
 
     def command(
         self,
@@ -369,10 +293,9 @@ class _Walk:
         more: Sequence[Node],
     ) -> None:
         scope = self.scope(context, depth)
-        own: list[Redirect] = list(redirects)
+        given = Redirections(list(redirects), [], [])
         prefix: list[Assignment] = []
         words: list[Word] = []
-        arguments: list[Node] = []
         alone = all(child.type == "variable_assignment" for child in children)
         for child in children:
             if child.type == "variable_assignment":
@@ -383,7 +306,7 @@ class _Walk:
                 if found is not None:
                     prefix.append(found)
             elif child.type.endswith("_redirect"):
-                self.redirect(child, scope, own, [], arguments)
+                read_redirect(child, scope, given)
             elif child.type == "ERROR":
                 self.errors.append(expansion.span(child, scope))
             elif child.type == "command_name":
@@ -391,7 +314,7 @@ class _Walk:
                 words += expansion.fields(name, scope)
             elif child.is_named:
                 words += expansion.fields(child, scope)
-        for child in (*arguments, *more):
+        for child in (*given.arguments, *more):
             words += expansion.fields(child, scope)
         if not words:
             return
@@ -400,7 +323,7 @@ class _Walk:
         command = Command(
             tuple(words),
             tuple(prefix),
-            tuple(own),
+            tuple(given.redirects),
             start,
             end,
             context,
@@ -463,11 +386,6 @@ class _Walk:
         self.statements(root.children, context, depth + 1)
         self.code = outer
 
-    def set_options(self, words: list[str]) -> None:
-        self.options, sets_positional = _set(words, self.options)
-        if sets_positional:
-            self.positional = None
-
     def declare(self, node: Node, context: Context, depth: int) -> None:
         scope = self.scope(context, depth)
         keyword = node.children[0].type if node.children else ""
@@ -507,62 +425,7 @@ class _Walk:
             Command(tuple(words), (), (), start, end, context, self.variables, self.options)
         )
 
-    def export(self, name: str) -> None:
-        known = self.variables.get(name)
-        if known is not None and not known.exported:
-            self.variables = {**self.variables, name: known._replace(exported=True)}
-            self.assignments.append(known._replace(exported=True))
-
-    def forget(self, name: str) -> None:
-        if name in self.variables:
-            self.variables = {k: v for k, v in self.variables.items() if k != name}
-
     def assign(self, node: Node, context: Context, depth: int, *, exported: bool | None) -> None:
         found = self.read_assignment(node, self.scope(context, depth), context, exported=exported)
         if found is not None:
             self.set_(found)
-
-    def set_(self, assignment: Assignment) -> None:
-        self.assignments.append(assignment)
-        self.variables = {**self.variables, assignment.name: assignment}
-
-    def read_assignment(
-        self, node: Node, scope: Scope, context: Context, *, exported: bool | None
-    ) -> Assignment | None:
-        name_node = node.child_by_field_name("name")
-        value_node = node.child_by_field_name("value")
-        if name_node is None:
-            return None
-        start, end = expansion.span(node, scope)
-        name = expansion.source(name_node, scope)
-        append = any(child.type == "+=" for child in node.children)
-        name, bracket, _ = name.partition("[")
-        before = self.variables.get(name)
-        if exported is None:
-            exported = "allexport" in self.options or (before is not None and before.exported)
-        words: tuple[Word, ...] | None = None
-        if value_node is None:
-            value = Word((), end, end)
-        elif value_node.type == "array":
-            words = tuple(
-                word
-                for child in value_node.named_children
-                for word in expansion.fields(child, scope)
-            )
-            value = words[0] if words else Word((), end, end)
-        else:
-            value = expansion.value(value_node, scope)
-        if bracket:
-            # An element: what the whole holds is no longer known.
-            self.forget(name)
-            return None
-        if append and before is not None:
-            if words is not None:
-                words = ((before.words or (before.value,)) + words)[:400]
-            elif before.words is None:
-                pieces = (before.value.pieces + value.pieces)[:400]
-                value = Word(pieces, before.value.start, value.end)
-        conditional = context.conditional or context.loop or context.function is not None
-        return Assignment(
-            name, value, exported, context.where, start, end, words, conditional, append
-        )
