@@ -10,6 +10,8 @@ import pytest
 
 from slurmgen.cluster import generic
 from slurmgen.errors import InvalidInput
+from slurmgen.lint import engine, registry
+from slurmgen.lint.job import load
 from slurmgen.picture import draw
 from slurmgen.plan import resolve
 from slurmgen.report import format_text
@@ -37,6 +39,12 @@ def test_the_errors_of_the_wrong_one() -> None:
         load_job(text, "job.yaml")
     said = format_text(caught.value.diagnostics, {"job.yaml": text})
     assert said + "\n" == blocks("text")[0]
+
+
+def test_what_lint_says_of_the_script(tmp_path: Path) -> None:
+    text = blocks("bash")[0]
+    outcome = engine.check(load("train.sbatch", text, folder=tmp_path), registry.rules())
+    assert format_text(outcome.diagnostics, outcome.texts) + "\n" == blocks("text")[1]
 
 
 def test_every_path_it_names_is_there() -> None:
