@@ -231,6 +231,8 @@ def _job_of_file(name: str, options: _Options) -> Job:
 
 def _check(job: Job, options: _Options, result: _Result) -> None:
     outcome = engine.check(job, options.chosen)
+    if job.script.shell.truncated:
+        report.note(f"slurmgen: {job.path}: its shell code is too long to be read to the end")
     result.add(_shown(outcome, options), outcome.texts)
     result.failures += outcome.failures
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # Nobody writes a script with more; a generated one of 4 MiB has 60,000.
 _MOST_COMMANDS = 3000
 _MOST_STATEMENTS = 20_000
+_MOST_WORDS = 5000
 _DEEPEST = 60
 # Pieces of words that variables may become, in all.
 _MOST_EXPANDED = 50_000
@@ -312,6 +313,9 @@ class _Walk(ShellState):
             elif child.type == "command_name":
                 name = child.children[0] if child.child_count == 1 else child
                 words += expansion.fields(name, scope)
+            elif len(words) > _MOST_WORDS:
+                self.truncated = True
+                break
             elif child.is_named:
                 words += expansion.fields(child, scope)
         for child in (*given.arguments, *more):

@@ -24,6 +24,8 @@ _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "e": "\x1b", "\\": "\\", 
 _DOUBLE = '$`"\\'
 # A value that is put in again and again doubles with each line of `a=$a$a`.
 _MOST_PIECES = 400
+# Values behind one another (`b=${a%x}`, `c=${b%x}`, …) that are followed.
+_MOST_LINKS = 20
 # How a function is handed to another shell: `bash -c "$(declare -f run); run"`.
 _DECLARE = re.compile(r"\$\(\s*(?:declare|typeset)\s+-fp?\s+([\w.-]+)\s*;?\s*\)")
 
@@ -247,7 +249,10 @@ def _variable(node: Node, scope: Scope, *, quoted: bool) -> Iterator[Piece]:
     if known is not None and _is_put_in(operator, known) and scope.afford(_weight(known)):
         yield from _put_in(known, quoted=quoted)
         return
-    yield Piece(VARIABLE, text, start, end, name, operator, scope.where, quoted, known)
+    links = 0 if known is None else 1 + max((piece.links for piece in known.pieces), default=0)
+    if links > _MOST_LINKS:
+        known, links = None, 0
+    yield Piece(VARIABLE, text, start, end, name, operator, scope.where, quoted, known, links)
 
 
 def variable_parts(node: Node, scope: Scope) -> tuple[str, str]:

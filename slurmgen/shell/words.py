@@ -30,7 +30,8 @@ class Piece(NamedTuple):
     (`$((A+1))`). text: literal text, else the source as written. name, operator: of a
     VARIABLE, the operator being everything behind the name (`:-0`, `[0]`) or before it (`#`).
     where: the shell that expands it. start, end: offsets in the script. value: what the
-    script last assigned to the variable, where an operator keeps it from being put in.
+    script last assigned to the variable, where an operator keeps it from being put in;
+    links: how many values hang one behind the other there.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class Piece(NamedTuple):
     where: str = BATCH
     quoted: bool = False
     value: Word | None = None
+    links: int = 0
 
     @property
     def default(self) -> str | None:

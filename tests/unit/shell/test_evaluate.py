@@ -121,6 +121,13 @@ def test_a_syntax_error_does_not_hide_what_follows() -> None:
     assert {"prog", "other"} <= {c.name for c in program.commands}
 
 
+def test_values_behind_values_do_not_nest_without_end() -> None:
+    program = read("".join(f"A{i}=${{A{i - 1}%x}}\n" for i in range(3000)))
+    last = program.assignments[-1].value
+    assert last.uses("NOT_THERE") is None
+    assert last.uses("A2998") is not None
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -135,6 +142,8 @@ def test_a_syntax_error_does_not_hide_what_follows() -> None:
         "a && " * 20_000 + "b",
         "f() { f; }\nf\n" * 500,
         "é\u2028\udc80" * 1000,
+        "prog " + "a " * 300_000,
+        "".join(f"A{i}=${{A{i - 1}%x}}\n" for i in range(3000)),
     ],
 )
 def test_nothing_takes_long(text: str) -> None:
