@@ -58,12 +58,11 @@ def run(
     if isinstance(answer, str):
         report.note(answer)
         return EXIT_OK
-    report.out(f"{answer.job_id}\n")
-    if not wait:
-        return EXIT_OK
     try:
-        return _wait(answer, environment)
+        report.out(f"{answer.job_id}\n")
+        return _wait(answer, environment) if wait else EXIT_OK
     except KeyboardInterrupt:
+        # From the moment on at which somebody can know the id.
         job_id = answer.job_id
         report.note(f"slurmgen: job {job_id} goes on; `scancel {job_id}` ends it")
         raise
