@@ -111,8 +111,8 @@ class Ranges:
             return Range(int(drawn[1] or drawn[3]), int(drawn[2] or drawn[4]))
         last = _TAIL.fullmatch(inner)
         if last is not None:
-            # Without -n, echo's line end is one of the characters that tail counts.
-            count = int(last["count"]) - (0 if last["bare"] else 1)
+            # echo's line end is one of the characters that tail counts.
+            count = int(last["count"]) - (1 if last["line"] else 0)
             return _last_digits(count) if count > 0 else None
         if inner.startswith("expr "):
             return self.calculate(inner[5:].replace("\\*", "*"), depth + 1)
@@ -128,7 +128,7 @@ class Ranges:
         if depth > _DEEPEST or len(expression) > _LONGEST:
             return None
         parts: dict[str, Range | None] = {}
-        plain = _without_expansions(expression, parts, self, depth)
+        plain = self._without_expansions(expression, parts, depth)
         tree = parse(plain.strip().strip("\"'"))
         if tree is None:
             return None
@@ -149,16 +149,44 @@ class Ranges:
 
         return of(tree)
 
+    def _without_expansions(self, text: str, parts: dict[str, Range | None], depth: int) -> str:
+        """The expression with a name in the place of each expansion, `10#` taken off."""
+        out = []
+        at = 0
+        text = text.replace("10#", "")
+        while at < len(text):
+            end, inner = expansion_at(text, at)
+            if end is None:
+                out.append(text[at])
+                at += 1
+                continue
+            name = f"_{len(parts)}_"
+            parts[name] = self._source(inner, depth)
+            out.append(name)
+            at = end
+        return "".join(out)
 
-_LAST_DIGITS = re.compile(r":\s*\(?\s*-(\d{1,2})\s*\)?(?::\d+)?|: -(\d{1,2})")
+    def _source(self, source: str, depth: int) -> Range | None:
+        if source.startswith("$(("):
+            return self.calculate(source[3:-2], depth + 1)
+        if source.startswith(("$(", "`")):
+            return self._command(source, depth + 1)
+        inner = source[2:-1] if source.startswith("${") else source[1:]
+        found = re.match(r"\w+|\$", inner)
+        if found is None:
+            return None
+        return self._variable(found[0], inner[found.end() :], None, depth + 1)
+
+
+_LAST_DIGITS = re.compile(r":\s*\(?\s*-(\d{1,2})\s*\)?(?::\d+)?")
 _SHUF = re.compile(r"\bshuf\b[^|;]*?(?:-i\s*|--input-range[= ])(\d{1,9})-(\d{1,9})")
 _SEQ = re.compile(r"\bseq\s+(\d{1,9})\s+(\d{1,9})\b|\{(\d{1,9})\.\.(\d{1,9})\}")
 _JOB = r"[\"']?\$\{?(?:SLURM_JOB_?ID|SLURM_ARRAY_JOB_ID)\}?[\"']?"
 _TAIL = re.compile(
-    rf"(?:echo(?P<bare>\s+-n)?|printf(?P<format>\s+[\"']?%s[\"']?))\s+{_JOB}\s*\|\s*"
+    rf"(?:(?P<line>echo)|echo\s+-n|printf\s+[\"']?%s[\"']?)\s+{_JOB}\s*\|\s*"
     r"tail\s+-c\s*(?P<count>\d{1,2})"
 )
-_BC = re.compile(r"echo\s+(?:[\"']([^\"'|]+)[\"']|[^\"'|]+?)\s*\|\s*bc(?:\s+-q)?")
+_BC = re.compile(r"echo\s+[\"']?([^\"'|]+?)[\"']?\s*\|\s*bc(?:\s+-q)?")
 
 
 def of_value(value: Value) -> Range | None:
@@ -231,26 +259,6 @@ def _operate(operator: ast.operator, left: Range, right: Range) -> Range | None:
     return None
 
 
-def _without_expansions(
-    text: str, parts: dict[str, Range | None], ranges: Ranges, depth: int
-) -> str:
-    """The expression with a name in the place of each expansion, `10#` taken off."""
-    out = []
-    at = 0
-    text = text.replace("10#", "")
-    while at < len(text):
-        end, inner = expansion_at(text, at)
-        if end is None:
-            out.append(text[at])
-            at += 1
-            continue
-        name = f"_{len(parts)}_"
-        parts[name] = _range_of_source(inner, ranges, depth)
-        out.append(name)
-        at = end
-    return "".join(out)
-
-
 def expansion_at(text: str, at: int) -> tuple[int | None, str]:
     """Where the expansion that starts at `at` ends, and how it is written; None: none does."""
     if text[at] == "`":
@@ -271,15 +279,3 @@ def expansion_at(text: str, at: int) -> tuple[int | None, str]:
         if level == 0:
             return index + 1, text[at : index + 1]
     return None, ""
-
-
-def _range_of_source(source: str, ranges: Ranges, depth: int) -> Range | None:
-    if source.startswith("$(("):
-        return ranges.calculate(source[3:-2], depth + 1)
-    if source.startswith(("$(", "`")):
-        return ranges._command(source, depth + 1)
-    inner = source[2:-1] if source.startswith("${") else source[1:]
-    found = re.match(r"\w+|\$", inner)
-    if found is None:
-        return None
-    return ranges._variable(found[0], inner[found.end() :], None, depth + 1)

@@ -1,8 +1,9 @@
-"""Which lines of a script are no code but text: in here-documents and strings."""
+"""Where a script's text is no code, and where it is code of another branch."""
 
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,3 +55,21 @@ def _of_python(text: str) -> set[int]:
             assert isinstance(node, ast.expr)
             found.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
     return found
+
+
+def other_branches(text: str, end: int) -> range:
+    """Offsets behind a command's end in other branches of the `if` or `case` it stands in."""
+    depth, start = 0, None
+    offset = text.find("\n", end) + 1 or len(text)
+    for line in text[offset:].split("\n"):
+        word = line.strip()
+        if re.match(r"(if|case)\b", word):
+            depth += 1
+        elif re.match(r"(fi|esac)\b", word):
+            if depth == 0:
+                return range(start, offset) if start is not None else range(0)
+            depth -= 1
+        elif depth == 0 and start is None and re.match(r"(else|elif)\b|;;", word):
+            start = offset
+        offset += len(line) + 1
+    return range(0)

@@ -353,7 +353,10 @@ def test_devices_by_hand(text: str, lines: list[int]) -> None:
 
 def test_srun_sets_the_devices_anew() -> None:
     line = "export CUDA_VISIBLE_DEVICES=0,1\n"
-    assert severities("cuda_visible_hardcoded", f"{ONE}{line}python a.py\n") == ["error"]
+    # Two GPUs are 0 and 1 where devices are confined.
+    assert severities("cuda_visible_hardcoded", f"{ONE}{line}python a.py\n") == ["warning"]
+    other = line.replace("0,1", "1,2")
+    assert severities("cuda_visible_hardcoded", f"{ONE}{other}python a.py\n") == ["error"]
     assert severities("cuda_visible_hardcoded", f"{ONE}{line}srun python a.py\n") == ["warning"]
     inside = "srun bash -c 'export CUDA_VISIBLE_DEVICES=0; python a.py'\n"
     assert severities("cuda_visible_hardcoded", ONE + inside) == ["error"]

@@ -61,8 +61,8 @@ CODE = "SG315"
 SEVERITY = ERROR
 HIDES = ("exit-status-masked",)
 
-# A pause of this many seconds is no wait for a training.
-_SHORT = 600
+# A pause shorter than this many seconds lets something come up; a longer one keeps the job.
+_SHORT = 300
 _DETACHED = re.compile(r"-\w*d\w*|--detach|--daemon\w*")
 
 

@@ -5,7 +5,8 @@
 Finds CUDA_VISIBLE_DEVICES (and ROCR_VISIBLE_DEVICES) set to numbers, to a loop's index or to the
 array's, in the script, in a Python program, and as `accelerate --gpu_ids`. Hiding all GPUs, lists
 cut out of Slurm's own, and `$SLURM_LOCALID` where every task sees all GPUs are left alone, and so
-are processes that share out the GPUs of an `--exclusive` node.
+are processes that share out the GPUs of an `--exclusive` node. As many numbers from 0 on as the
+job has GPUs are a warning: that is what Slurm sets too where devices are confined.
 
 ## Why is this bad
 
@@ -66,18 +67,23 @@ CODE = "SG508"
 SEVERITY = ERROR
 
 _NAMES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_MOST = 8
 _INDICES = re.compile(r"\s*[\"']?\d+(\s*,\s*\d+)*,?[\"']?\s*")
 _LOCAL = ("SLURM_LOCALID", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_PROCID")
 
 
 class _Hand(NamedTuple):
-    """place: where it is written; wins: whether it replaces what Slurm has set."""
+    """place: where it is written; wins: whether it replaces what Slurm has set.
+
+    same: whether it is what Slurm sets where devices are confined.
+    """
 
     place: Place
     name: str
     text: str
     wins: bool
     bound: bool = False
+    same: bool = False
 
 
 def check(job: Job) -> Iterator[Finding]:
@@ -86,17 +92,20 @@ def check(job: Job) -> Iterator[Finding]:
         return
     first = found[0]
     wins = any(hand.wins for hand in found)
+    is_harmful = any(hand.bound or (hand.wins and not hand.same) for hand in found)
     yield Finding(
         first.place,
         f"{first.name} is set to {first.text} by hand",
         "each task sees one GPU, which is number 0: the others find none"
         if first.bound
         else "these may be another job's GPUs, or none of this job's"
+        if is_harmful
+        else "without confined devices these may be another job's GPUs"
         if wins
         else "srun sets the variable anew in each step: the line has no effect, or hides what "
         "Slurm gave",
         "remove it: Slurm has set it to the GPUs of the job",
-        None if wins or first.bound else WARNING,
+        None if is_harmful else WARNING,
         tuple(dict.fromkeys(hand.place for hand in found[1:])),
     )
 
@@ -114,19 +123,28 @@ def _settings(job: Job) -> Iterator[_Hand]:
             if setting.write.how == "setdefault" and job.request.node_gpus != 0:
                 continue
         shown = text or (setting.word.text if setting.word is not None else "the local rank")
-        yield _Hand(setting.place, setting.name, shown, _wins(setting), bound)
+        same = setting.run is None and _is_all(job, text)
+        yield _Hand(setting.place, setting.name, shown, _wins(setting), bound, same)
 
 
 def _fits(job: Job, setting: Setting) -> bool:
     """Whether the numbers are right: on whole nodes, all GPUs or one for each process."""
     request = job.request
-    if not request.exclusive or setting.run is not None:
+    if setting.run is not None:
         return False
-    literal = setting.literal or ""
-    every = ",".join(str(number) for number in range(request.node_gpus or 0))
-    return literal == every or any(
+    # Hardly any node has more than eight.
+    is_whole = request.exclusive or (request.node_gpus or 0) >= _MOST
+    if is_whole and _is_all(job, setting.literal or ""):
+        return True
+    return request.exclusive and any(
         launch.command.background or launch.command.loop for launch in setting.launches
     )
+
+
+def _is_all(job: Job, text: str) -> bool:
+    """Whether the numbers are those of as many GPUs as the job has on a node, from 0 on."""
+    every = ",".join(str(number) for number in range(job.request.node_gpus or 0))
+    return bool(every) and text.replace(" ", "").strip("\"',") == every
 
 
 def _text(job: Job, setting: Setting) -> str:

@@ -8,7 +8,8 @@ steps only, or on other versions, or never did. And variables of the script that
 although they are not exported.
 
 A variable with a default (`${SLURM_CPUS_PER_TASK:-4}`), or one that the script tests, is left
-alone; so is one that is only printed.
+alone; so is one that is only printed. That of an array is a warning: `--array` may be given to
+sbatch.
 
 ## Why is this bad
 
@@ -158,8 +159,8 @@ def _assigned(job: Job) -> set[str]:
 
 def _is_fatal(use: Use) -> bool:
     """Whether the program can't start without it, as far as one can tell."""
-    if use.name.startswith("SLURM_MEM"):
-        # The partition may have a default.
+    if use.name.startswith(("SLURM_MEM", "SLURM_ARRAY")):
+        # The partition may have a default; an array is often asked for on the command line.
         return False
     if use.is_arithmetic:
         return True

@@ -47,6 +47,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.finding import Finding
+from slurmgen.lint.texts import other_branches
 from slurmgen.lint.tools import TOOLS, is_tool
 from slurmgen.shell.words import BATCH, TASK
 
@@ -93,11 +94,12 @@ def check(job: Job) -> Iterator[Finding]:
         mask = _mask(job, launch.command, job.script.shell.commands, len(job.text))
     if mask is None:
         return
+    what = "training" if launch.is_training else "program"
     yield Finding(
         job.place_of(mask.command),
-        mask.what,
-        "the job is COMPLETED, and its dependants start, although the training has failed",
-        mask.fix,
+        mask.what.replace("training", what),
+        f"the job is COMPLETED, and its dependants start, although the {what} has failed",
+        mask.fix.replace("training", what),
         also=(job.place_of(launch.command),),
     )
 
@@ -131,7 +133,7 @@ def _traps_errors(job: Job) -> bool:
 
 def _mask(job: Job, command: Command, commands: Sequence[Command], end: int) -> _Mask | None:
     """What hides the status of `command` among the commands of its shell."""
-    skipped = _skipped(job, command)
+    skipped = other_branches(job.text, command.end)
     behind = [
         other
         for other in commands
@@ -210,21 +212,3 @@ def _logical_line(text: str) -> str:
         taken.append(line)
         depth += line.count("{") - line.count("}")
     return "\n".join(taken)
-
-
-def _skipped(job: Job, command: Command) -> range:
-    """Offsets behind the training in other branches of the `if` or `case` it stands in."""
-    depth, start = 0, None
-    offset = job.text.find("\n", command.end) + 1 or len(job.text)
-    for line in job.text[offset:].split("\n"):
-        word = line.strip()
-        if re.match(r"(if|case)\b", word):
-            depth += 1
-        elif re.match(r"(fi|esac)\b", word):
-            if depth == 0:
-                return range(start, offset) if start is not None else range(0)
-            depth -= 1
-        elif depth == 0 and start is None and re.match(r"(else|elif)\b|;;", word):
-            start = offset
-        offset += len(line) + 1
-    return range(0)

@@ -96,6 +96,9 @@ def check(job: Job) -> Iterator[Finding]:
     exclusive = requests[0].directive("exclusive") if requests[0].exclusive else None
     for launch in launching.programs(job):
         sign, is_unsure = _sign(job, launch), _is_unsure(requests[0], launch)
+        if exclusive is not None and sign is not None and sign == _sign_in_environment(launch):
+            # Where devices aren't confined, the GPUs of a whole node are there for all.
+            is_unsure = True
         if sign is None and exclusive is not None:
             sign, is_unsure = _sign_in_workers(job, launch), True
         asks = launch.step is not None and bool(
@@ -178,7 +181,8 @@ def _sign_in_workers(job: Job, launch: Launch) -> str | None:
     launcher, workers = launch.launcher, job.extent(launch).workers
     if launcher is None or launcher is launch.mpirun or workers is None or workers < 2:
         return None
-    words = [word.text.lower() for word in (*launch.words, *launcher.options.values())]
+    given = (*launch.inner.words, *launch.words, *launcher.options.values())
+    words = [word.text.lower() for word in given] + [(job.request.value("job-name") or "").lower()]
     if job.program(launch) is not None or "cpu" in launcher.options:
         return None
     if any("cpu" in word or "gloo" in word for word in words):

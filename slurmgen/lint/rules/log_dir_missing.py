@@ -4,7 +4,8 @@
 
 Finds `--output` and `--error` in a folder that is neither beside the script nor in a folder above
 it. Only relative paths are judged, and up to the first pattern that stands for a folder. A `mkdir`
-in the script comes too late: the log is opened before its first line runs.
+in the script comes too late: the log is opened before its first line runs. A warning where
+nobody has said which Slurm it is.
 
 ## Why is this bad
 
@@ -40,7 +41,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
+from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.finding import Finding
 from slurmgen.lint.options import sound, value_place
 
@@ -80,7 +81,9 @@ def check(job: Job) -> Iterator[Finding]:
             "before 23.02 the job ends at its start, without a log"
             + ("; the script's own mkdir comes too late" if makes else ""),
             f"make it before the job is submitted: mkdir -p {folder}",
-            also=tuple(places[1:]),
+            # Most clusters are past it by now.
+            WARNING if job.slurm is None else None,
+            tuple(places[1:]),
         )
 
 

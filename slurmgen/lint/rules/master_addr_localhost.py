@@ -4,7 +4,9 @@
 
 Finds `localhost`, `127.0.0.1`, `::1` and `0.0.0.0` as the address at which ranks on several
 nodes meet: in MASTER_ADDR, `--master_addr`, `--rdzv_endpoint`, `--main_process_ip`, in the
-arguments of the training, and in what its Python program passes to `init_process_group`.
+arguments of the training, and in what its Python program passes to `init_process_group`. And
+torchrun that takes it by default: c10d without `--rdzv_endpoint` does, whatever `--master_addr`
+says.
 
 ## Why is this bad
 
@@ -104,14 +106,32 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _by_default(job: Job) -> Iterator[Finding]:
-    """torchrun with ranks given to its nodes, and no word of where they meet: 127.0.0.1."""
+    """torchrun for several nodes, and no word of where they meet: 127.0.0.1."""
     for launch in job.trainings:
         launcher = launch.launcher
         if launcher is None or launcher.opaque or launcher.kind not in (TORCHRUN, TORCH_LAUNCH):
             continue
+        if not spans_nodes(job, launch):
+            continue
+        nodes = launcher.option("nnodes")
+        backend = launcher.option("rdzv_backend")
+        if backend is not None and backend.literal == "c10d" and nodes is not None:
+            if launcher.option("rdzv_endpoint", "standalone") is not None or nodes.literal == "1":
+                continue
+            if "PET_RDZV_ENDPOINT" in launch.environment:
+                continue
+            yield Finding(
+                job.place_of(backend),
+                "c10d is given no --rdzv_endpoint, in a job on several nodes",
+                "it does not read --master_addr: each node waits for the others at its own "
+                "localhost, until the timeout",
+                "write --rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT in the place of --master_addr and "
+                "--master_port",
+            )
+            return
         if launcher.option(*_MEETING) is not None or launcher.option("node_rank") is None:
             continue
-        if "PET_MASTER_ADDR" in launch.environment or not spans_nodes(job, launch):
+        if "PET_MASTER_ADDR" in launch.environment:
             continue
         yield Finding(
             job.place(launcher.start, launcher.end),

@@ -88,6 +88,8 @@ _OF_A_TASK = (
 )
 _RANKS = ("RANK", "LOCAL_RANK", "GLOBAL_RANK", "NODE_RANK", "MACHINE_RANK", "GROUP_RANK")
 _RANK_OPTIONS = ("node_rank", "machine_rank")
+# `srun python "$1"`
+_ARGUMENT = re.compile(r"\$\{?[1-9@*]")
 _REMOTE_SHELLS = ("ssh", "pdsh", "clush")
 # Names of what a rank is told; elsewhere (a log's name) a wrong rank does less harm.
 _TELLS_RANKS = re.compile(
@@ -172,7 +174,11 @@ def _words(launch: Launch) -> Iterator[tuple[str, Word, bool]]:
             yield f"--{name}", word, True
     if launcher is None or launcher.kind == MPIRUN:
         for name, assignment in launch.environment.items():
-            yield name, assignment.value, bool(_TELLS_RANKS.search(name))
+            # A program that is named at submission may read Slurm's rank itself.
+            is_read = launch.python is not None or not any(
+                _ARGUMENT.match(word.text) for word in launch.words
+            )
+            yield name, assignment.value, is_read and bool(_TELLS_RANKS.search(name))
     if step is not None:
         for name, word in step.options.items():
             yield f"--{name}", word, name not in ("output", "error", "input", "job-name")

@@ -96,6 +96,8 @@ def _pieces(job: Job) -> Iterator[Piece]:
     for command in job.script.shell.commands:
         if command.name in _SHOWING or command.context.substitution:
             continue
+        if _is_in_guard(job, command.start):
+            continue
         for word in command.words:
             yield from _own_folder(job, word, "")
     for assignment in job.script.shell.assignments:
@@ -135,7 +137,7 @@ def _is_replaced(job: Job, name: str) -> bool:
 def _is_used(job: Job, name: str) -> bool:
     """Whether a command that does more than show it is given the variable."""
     for command in job.script.shell.commands:
-        if command.name in _SHOWING:
+        if command.name in _SHOWING or _is_in_guard(job, command.start):
             continue
         text = job.text[command.start : command.end]
         if re.search(rf"\$\{{?{re.escape(name)}\b", text):
@@ -157,8 +159,15 @@ def _is_guarded(job: Job, piece: Piece) -> bool:
     line = job.text[line_start : line_end if line_end >= 0 else len(job.text)]
     if _GUARDS.search(line):
         return True
-    # In a branch of an `if` that asks for Slurm.
-    before = job.text[: piece.start]
+    return _is_in_guard(job, piece.start)
+
+
+def _is_in_guard(job: Job, offset: int) -> bool:
+    """Whether a place lies in an `if` whose tests up to there ask for Slurm."""
+    before = job.text[:offset]
     opened = list(re.finditer(r"^[ \t]*if\b.*$", before, re.MULTILINE))
     closed = len(re.findall(r"^[ \t]*fi\b", before, re.MULTILINE))
-    return len(opened) > closed and bool(re.search(r"SLURM_|scontrol", opened[-1][0]))
+    if len(opened) <= closed:
+        return False
+    tests = re.findall(r"^[ \t]*(?:if|elif)\b.*$", before[opened[-1].start() :], re.MULTILINE)
+    return any(re.search(r"SLURM_|scontrol", test) for test in tests)

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
+from slurmgen.diagnostics import WARNING
 from slurmgen.lint.finding import Edit, Finding
 from slurmgen.shell.bashisms import find
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 NAME = "sh-shebang-bashism"
 CODE = "SG504"
-SEVERITY = ERROR
+SEVERITY = WARNING
 
 _POSIX = ("sh", "dash", "ash")
 

@@ -49,6 +49,7 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.finding import Finding
 from slurmgen.lint.presence import sources_something
 from slurmgen.lint.python import directive_place
+from slurmgen.lint.texts import other_branches
 from slurmgen.lint.tools import is_tool
 from slurmgen.programs.processes import processes
 from slurmgen.shell.words import BATCH, TASK
@@ -164,10 +165,13 @@ def _to_batch(job: Job, place: Place, signal: str, traps: list[Command]) -> Iter
             also=(place,),
         )
         return
+    elsewhere = other_branches(job.text, traps[0].end)
     blocking = [
         launch
         for launch in programs
-        if not launch.command.background and launch.inner.start > traps[0].start
+        if not launch.command.background
+        and launch.inner.start > traps[0].start
+        and launch.command.start not in elsewhere
     ]
     if blocking:
         yield Finding(

@@ -48,18 +48,17 @@ srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID exec python train.py'
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.counts import counted, said_in
 from slurmgen.lint.finding import Finding
 from slurmgen.lint.python import runs
 from slurmgen.lint.spread import most_nodes
 from slurmgen.programs.distributed import groups, spawns
 from slurmgen.programs.facts import whole
-from slurmgen.programs.roles import counts_gpus
 from slurmgen.shell.starters import ACCELERATE, DEEPSPEED, MPIRUN, TORCH_LAUNCH, TORCHRUN
-from slurmgen.shell.words import BATCH, COMMAND, TASK, VARIABLE
+from slurmgen.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,12 +75,13 @@ CODE = "SG412"
 SEVERITY = ERROR
 HIDES = ("gpus-idle",)
 
-_OF_A_STEP = ("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS")
-_COUNT_NODES = re.compile(r"scontrol\s+show\s+hostnames?\b.*\bwc\s+-[lw]")
 _WAIT = "ranks wait for others that never start, until the timeout"
 
 
 def check(job: Job) -> Iterator[Finding]:
+    if not job.script.directives:
+        # Its size is told on sbatch's command line.
+        return
     seen: set[Place] = set()
     for finding in (*_of_environment(job), *_of_launchers(job), *_of_programs(job)):
         if finding.place not in seen:
@@ -105,7 +105,7 @@ def _of_environment(job: Job) -> Iterator[Finding]:
         assignment = launch.environment.get("WORLD_SIZE")
         if assignment is None or assignment.conditional or not _is_direct(launch):
             continue
-        said, real = _said(job, launch, assignment.value), _processes(job, launch)
+        said, real = said_in(job, launch, assignment.value), _processes(job, launch)
         if said is None or real is None or said == real or said < 1:
             continue
         if job.program(launch) is None and _may_spawn(job, launch, said):
@@ -125,26 +125,6 @@ def _is_direct(launch: Launch) -> bool:
     if launch.is_training:
         return True
     return any(word.text.endswith(".py") for word in launch.words)
-
-
-def _said(job: Job, launch: Launch, word: Word) -> int | None:
-    """The number, by what the variables are in the shell that expands them."""
-    piece = word.pieces[0] if len(word.pieces) == 1 else None
-    if piece is not None and piece.kind == VARIABLE and piece.where == TASK:
-        extent = job.extent(launch)
-        if piece.name in _OF_A_STEP:
-            return extent.tasks
-        if piece.name == "SLURM_NNODES":
-            return extent.nodes
-    if piece is not None and piece.kind == COMMAND and _COUNT_NODES.search(piece.text):
-        return job.request_of(launch).total_nodes
-    if next(word.expansions(TASK), None) is not None:
-        request = job.request_of(launch)
-        if job.extent(launch).tasks != request.total_tasks:
-            return None
-        return job.number(word, launch.inner.variables)
-    # Names in arithmetic are the batch shell's own, exported or not.
-    return job.number(word, launch.command.variables)
 
 
 def _processes(job: Job, launch: Launch) -> int | None:
@@ -182,7 +162,7 @@ def _of_launchers(job: Job) -> Iterator[Finding]:
 def _nodes(job: Job, launch: Launch) -> Iterator[Finding]:
     launcher = launch.launcher
     word = launcher.option("nnodes", "num_machines", "num_nodes") if launcher else None
-    said = None if word is None else _said(job, launch, word)
+    said = None if word is None else said_in(job, launch, word)
     request = job.request_of(launch)
     extent = job.extent(launch)
     if word is None or said is None or extent.nodes is None or said < 2:
@@ -206,7 +186,7 @@ def _nodes(job: Job, launch: Launch) -> Iterator[Finding]:
 
 
 def _workers(job: Job, launch: Launch, word: Word | None) -> Iterator[Finding]:
-    said = None if word is None else _said(job, launch, word)
+    said = None if word is None else said_in(job, launch, word)
     gpus = _visible(job, launch)
     if word is None or said is None or gpus is None or said <= gpus:
         return
@@ -220,11 +200,11 @@ def _workers(job: Job, launch: Launch, word: Word | None) -> Iterator[Finding]:
 
 def _total(job: Job, launch: Launch, word: Word | None) -> Iterator[Finding]:
     """accelerate's --num_processes: of all nodes together."""
-    said = None if word is None else _said(job, launch, word)
+    said = None if word is None else said_in(job, launch, word)
     gpus = _visible(job, launch)
     launcher = launch.launcher
     machines = launcher.option("num_machines") if launcher is not None else None
-    count = 1 if machines is None else _said(job, launch, machines)
+    count = 1 if machines is None else said_in(job, launch, machines)
     if word is None or said is None or gpus is None or not count:
         return
     if said > count * gpus:
@@ -272,7 +252,7 @@ def _of_programs(job: Job) -> Iterator[Finding]:
             if run.spawned == 1 or real is None:
                 continue
         for place, value in _world_sizes(run):
-            said = _count(run, run.settled(value))
+            said = counted(run, run.settled(value))
             if said is not None and said != real:
                 yield Finding(
                     place,
@@ -306,28 +286,3 @@ def _world_sizes(run: Run) -> Iterator[tuple[Place, Value]]:
             if setting.name == "WORLD_SIZE" and setting.value is not None and setting.run:
                 if setting.run.launch is run.launch:
                     yield setting.place, setting.value
-
-
-def _count(run: Run, value: Value) -> int | None:
-    """The number that a value is where the program runs."""
-    number = whole(value)
-    if number is None and value.is_constant and str(value.literal).isdigit():
-        number = int(str(value.literal))
-    if number is not None:
-        return number if number > 0 else None
-    extent, request = run.extent, run.job.request_of(run.launch)
-    if counts_gpus(value) and value.kind == "call":
-        return extent.gpus_per_task
-    if value.kind == "env":
-        known = {
-            **dict.fromkeys(_OF_A_STEP, extent.tasks if run.launch.step is not None else None),
-            "SLURM_NNODES": extent.nodes,
-            "SLURM_JOB_NUM_NODES": request.total_nodes,
-            "SLURM_NTASKS_PER_NODE": request.ntasks_per_node,
-            "SLURM_GPUS_ON_NODE": extent.gpus_per_node or None,
-        }
-        return known.get(value.name)
-    if value.kind == "binary" and value.name == "*":
-        left, right = (_count(run, run.settled(part)) for part in value.parts)
-        return None if left is None or right is None else left * right
-    return None
