@@ -49,7 +49,7 @@ def directives_as_given(spec: JobSpec, profile: Profile) -> Iterator[Given]:
             continue
         if key == "gpus_per_node" and with_gres:
             yield Given("gres", f"gpu:{gpus},{gres}" if gres else f"gpu:{gpus}", (key,))
-        elif key == "gres" and with_gres:
+        elif (key == "gres" and with_gres) or (key == "cpus_per_task" and value == "default"):
             continue
         elif key == "requeue":
             yield Given("requeue" if value else "no-requeue", None, (key,))

@@ -11,13 +11,17 @@ if TYPE_CHECKING:
 def cost_lines(plan: JobPlan) -> list[str]:
     """What the job takes and costs, a line each."""
     gpus = plan.nodes * plan.gpus_per_node
-    cpus = plan.layout.ntasks * plan.cpus_per_task
+    each = plan.cpus_per_task
+    cpus = 0 if each is None else plan.layout.ntasks * each
     nodes = f"{plan.nodes} node{'s' if plan.nodes > 1 else ''}"
     kind = f" ({plan.gpu_type})" if plan.gpu_type else ""
     devices = f", {gpus} GPU{'s' if gpus > 1 else ''}{kind}" if gpus else ""
-    lines = [f"takes  {nodes}{devices}, {cpus} CPUs{_memory(plan)}"]
+    counted = f"{cpus} CPUs" if cpus else "CPUs by default"
+    lines = [f"takes  {nodes}{devices}, {counted}{_memory(plan)}"]
     if plan.time is None:
         return [*lines, "costs  unknown: no time limit is given, so the partition's counts"]
+    if not gpus and not cpus:
+        return [*lines, "costs  unknown: how many CPUs a task gets is left to the site"]
     hours = plan.time / 3600
     unit, amount = ("GPU-hours", gpus * hours) if gpus else ("CPU-hours", cpus * hours)
     cost = f"costs  at most {amount:,.1f} {unit}: {gpus or cpus} x {hours:,.2f} h"

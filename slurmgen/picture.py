@@ -83,7 +83,9 @@ def _gpu_cell(plan: JobPlan, here: list[Seat], gpu: int) -> tuple[str, str, str]
     return ("cell", name, f"GPU {gpu} · {_cpus(user.cpus)}")
 
 
-def _cpus(count: int) -> str:
+def _cpus(count: int | None) -> str:
+    if count is None:
+        return "default CPUs"
     return f"{count} CPU{'s' if count > 1 else ''}"
 
 

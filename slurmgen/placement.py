@@ -11,13 +11,16 @@ if TYPE_CHECKING:
 
 
 class Seat(NamedTuple):
-    """A rank and where it sits; `gpus` are indices among the node's GPUs of the job."""
+    """A rank and where it sits; `gpus` are indices among the node's GPUs of the job.
+
+    cpus: None where they are left to the site.
+    """
 
     rank: int
     node: int
     local_rank: int
     gpus: tuple[int, ...]
-    cpus: int
+    cpus: int | None
 
 
 def seat(plan: JobPlan, index: int) -> Seat:

@@ -37,7 +37,8 @@ class JobPlan(NamedTuple):
     Counts are per job unless their name says otherwise. `command` is Bash that each
     task evaluates, or None where `words` are literal; both are empty where `script` is the
     job's own. `time` is in seconds, None
-    where no limit is given. `cpus_per_task` is Slurm's, `cpus_per_rank` a rank's share.
+    where no limit is given. `cpus_per_task` is Slurm's, `cpus_per_rank` a rank's share;
+    None where they are left to the site.
     """
 
     source: str
@@ -51,8 +52,8 @@ class JobPlan(NamedTuple):
     gpus_per_node: int
     gpu_type: str | None
     layout: Layout
-    cpus_per_task: int
-    cpus_per_rank: int
+    cpus_per_task: int | None
+    cpus_per_rank: int | None
     mem: tuple[str, str] | None
     time: int | None
     distribution: str
@@ -163,7 +164,9 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         gpu_type=gpu_type,
         layout=layout,
         cpus_per_task=cpus_per_task,
-        cpus_per_rank=max(1, cpus_per_task // layout.nproc_per_task),
+        cpus_per_rank=None
+        if cpus_per_task is None
+        else max(1, cpus_per_task // layout.nproc_per_task),
         mem=mem,
         time=limit_seconds(spec.time),
         distribution=distribution or "block",
@@ -189,7 +192,7 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
     gpu_type, gpus = asked_gpus(spec.gpus_per_node)
     directives = tuple(Directive(*given) for given in directives_as_given(spec, profile))
     per_node = spec.ntasks_per_node or 1
-    cpus = spec.cpus_per_task or 1
+    cpus = None if spec.cpus_per_task == "default" else spec.cpus_per_task or 1
     return JobPlan(
         source=source,
         job_name=job_name,
@@ -232,8 +235,12 @@ def _words(spec: JobSpec) -> tuple[str, ...]:
     return () if isinstance(spec.command, str) else tuple(spec.command or ())
 
 
-def _cpus_per_task(spec: JobSpec, node_type: NodeType | None, layout: Layout, gpus: int) -> int:
+def _cpus_per_task(
+    spec: JobSpec, node_type: NodeType | None, layout: Layout, gpus: int
+) -> int | None:
     """Explicit, or a GPU's share times the GPUs of a task, or one CPU a rank."""
+    if spec.cpus_per_task == "default":
+        return None
     if spec.cpus_per_task is not None:
         return spec.cpus_per_task
     per_gpu = spec.cpus_per_gpu
@@ -258,7 +265,8 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
         found.append(Directive("ntasks", str(layout.ntasks), ("ntasks",)))
     found.append(Directive("ntasks-per-node", str(layout.ntasks_per_node), ("ntasks_per_node",)))
     found += _gpu_directives(spec, profile, ask)
-    found.append(Directive("cpus-per-task", str(ask.cpus_per_task), ("cpus_per_task",)))
+    if ask.cpus_per_task is not None:
+        found.append(Directive("cpus-per-task", str(ask.cpus_per_task), ("cpus_per_task",)))
     if profile.memory == "explicit":
         found += _memory_directives(spec, ask)
     if spec.exclusive is not None:

@@ -119,6 +119,7 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "conda": _path(setup.conda),
         "uv": _path(setup.uv),
         "exports": [f"{name}={bash_expandable(value, required=False)}" for name, value in plan.env],
+        "cpus_given": plan.cpus_per_task is not None,
         "threads": None if "OMP_NUM_THREADS" in dict(plan.env) else plan.cpus_per_rank,
         "entrypoint": plan.entrypoint,
         "commands": [text.rstrip("\n") for text in setup.commands],
@@ -159,7 +160,8 @@ def summary(plan: JobPlan) -> str:
         "torchrun": "srun starts one torchrun per node",
         "spawn": "srun starts one program per node, which starts its own ranks",
     }[plan.launcher]
-    each = "one per GPU" if plan.gpus_per_node else f"{plan.cpus_per_rank} CPU(s) each"
+    cpus = plan.cpus_per_rank or "default"
+    each = "one per GPU" if plan.gpus_per_node else f"{cpus} CPU(s) each"
     upto = "up to " if _uneven(plan) else ""
     return f"{ranks} on {nodes} ({upto}{per_node} per node, {each}); {how}."
 
@@ -221,7 +223,7 @@ def _launch_words(plan: JobPlan) -> list[str]:
         f"--nodes={plan.nodes}",
         f"--ntasks={layout.ntasks}",
         *([] if _uneven(plan) else [f"--ntasks-per-node={layout.ntasks_per_node}"]),
-        f"--cpus-per-task={plan.cpus_per_task}",
+        *([] if plan.cpus_per_task is None else [f"--cpus-per-task={plan.cpus_per_task}"]),
         "--kill-on-bad-exit=1",
         "--wait=0",
         "--export=ALL",
@@ -245,6 +247,7 @@ _SRUN_INPUT = {
     "SLURM_CONSTRAINT": (),
     "SLURM_CPU_BIND": (),
     "SLURM_CPUS_PER_GPU": (),
+    "SLURM_CPUS_PER_TASK": ("cpus-per-task",),
     "SLURM_DISTRIBUTION": ("distribution",),
     "SLURM_EXCLUSIVE": ("exclusive",),
     "SLURM_GPU_BIND": ("gpu-bind",),
@@ -266,6 +269,7 @@ _SRUN_INPUT = {
     "SLURM_TRES_BIND": ("tres-bind", "gpu-bind"),
     "SLURM_TRES_PER_TASK": (),
     "SLURM_WORKING_DIR": (),
+    "SRUN_CPUS_PER_TASK": ("cpus-per-task",),
 }
 
 

@@ -18,14 +18,14 @@ class Ask(NamedTuple):
     """What a job asks of each node.
 
     node_type: None where the profile can't tell. gpu_type: as it is written; None: it is
-    not. gpus: on each node.
+    not. gpus: on each node. cpus_per_task: None where it is left to the site.
     """
 
     node_type: NodeType | None
     layout: Layout
     gpu_type: str | None
     gpus: int
-    cpus_per_task: int
+    cpus_per_task: int | None
 
 
 def choose_node_type(
@@ -180,7 +180,8 @@ def _check_defaults(
 
 
 def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Problem]) -> None:
-    layout, gpus, cpus_per_task = ask.layout, ask.gpus, ask.cpus_per_task
+    # No task has less than one.
+    layout, gpus, cpus_per_task = ask.layout, ask.gpus, ask.cpus_per_task or 1
     already = any(problem.key == "gpus_per_node" for problem in problems)
     if node_type.gpus_per_node and gpus > node_type.gpus_per_node and not already:
         refuse(

@@ -68,4 +68,4 @@ def format_table(plan: JobPlan) -> str:
 def _row(seat: Seat, plan: JobPlan) -> tuple[str, str, str, str, str]:
     kind = f" {plan.gpu_type}" if plan.gpu_type else ""
     gpus = ",".join(map(str, seat.gpus)) + kind if seat.gpus else "-"
-    return (str(seat.rank), str(seat.node), str(seat.local_rank), gpus, str(seat.cpus))
+    return (str(seat.rank), str(seat.node), str(seat.local_rank), gpus, str(seat.cpus or "default"))

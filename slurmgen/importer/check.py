@@ -18,13 +18,29 @@ if TYPE_CHECKING:
 SOURCE = "job.yaml"
 
 
+class RefusedError(Exception):
+    """A job file that no script can be made of; the message says why."""
+
+
 def rendered(text: str) -> str | None:
     """The script of a job file's text; None where it has none."""
     try:
+        return script_of(text)
+    except RefusedError:
+        return None
+
+
+def script_of(text: str) -> str:
+    """The script of a job file's text; raises RefusedError where it has none."""
+    try:
         spec = load_job(text, SOURCE).spec
         return render(resolve(spec, generic.PROFILE, source=SOURCE))
-    except (InvalidInput, PlanError, Refusal):
-        return None
+    except InvalidInput as error:
+        raise RefusedError(error.diagnostics[0].message) from None
+    except PlanError as error:
+        raise RefusedError(error.problems[0].refusal.what) from None
+    except Refusal as error:
+        raise RefusedError(error.what) from None
 
 
 def asks_the_same(before: BatchScript, after: BatchScript) -> bool:

@@ -7,6 +7,7 @@ counts from both, and each option that is given is there with the same value.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from slurmgen.importer import check, program, rendered
@@ -14,34 +15,42 @@ from slurmgen.importer.document import directive_entries, in_order
 from slurmgen.importer.keys import Key
 from slurmgen.importer.lifted import LiftedKey
 from slurmgen.importer.parts import Parts, entries
+from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, is_printable, write
 from slurmgen.script import BatchScript
 
 if TYPE_CHECKING:
     from slurmgen.importer.lifted import Lifted
 
-# Of the same Bash, without options.
-_BASH = ("#!/bin/bash", "#!/usr/bin/bash", "#!/usr/bin/env bash")
+# Bash by itself, with options of `set` at most.
+_BASH = re.compile(r"#![ \t]*(?:/usr)?/bin/(?:env[ \t]+)?bash(?:[ \t]+-[eux]+)?[ \t]*")
 
 
 def idiomatic(
     script: BatchScript, lifted: Lifted, *, name: str
-) -> tuple[str, list[tuple[int, str]]] | None:
-    """The job file and notes on it; None where the code is to be kept as it stands."""
-    if lifted.kept or script.lines[0].rstrip() not in _BASH or script.block.translated:
-        return None
+) -> tuple[str, list[tuple[int, str]]]:
+    """The job file and notes on it.
+
+    Raises NotIdiomaticError where the code is to be kept as it stands.
+    """
+    if lifted.kept or script.block.translated:
+        raise NotIdiomaticError("there are directives without keys")
+    if not _BASH.fullmatch(script.lines[0]):
+        raise NotIdiomaticError("it is run by another interpreter than Bash by itself")
     own = rendered.is_rendered(script)
     parts = rendered.read(script, lifted) if own else program.read(script, lifted.rest_line)
-    if parts is None or not all(map(is_printable, sum(parts.above.values(), ()))):
-        return None
+    if not all(map(is_printable, sum(parts.above.values(), ()))):
+        raise NotIdiomaticError("a comment holds what YAML can't")
     text = _job_file(script, lifted, parts, name)
-    after = check.rendered(text)
-    if after is None:
-        return None
-    if own and not rendered.is_same(script.text, after):
-        return None
-    if not own and not _is_same(script, BatchScript(after), name):
-        return None
+    try:
+        after = check.script_of(text)
+    except check.RefusedError as error:
+        raise NotIdiomaticError(f"it would be refused: {error}") from None
+    is_same = (
+        rendered.is_same(script.text, after) if own else _is_same(script, BatchScript(after), name)
+    )
+    if not is_same:
+        raise NotIdiomaticError("rendered again it would ask Slurm for something else")
     return text, [*lifted.notes, *parts.dropped]
 
 
@@ -49,6 +58,8 @@ def _job_file(script: BatchScript, lifted: Lifted, parts: Parts, name: str) -> s
     keys = list(lifted.keys)
     if not any(key.key.path == ("job_name",) for key in keys):
         keys.insert(0, LiftedKey(Key(("job_name",), name)))
+    if not script.requests[0].gives("cpus-per-task"):
+        keys.append(LiftedKey(Key(("cpus_per_task",), "default")))
     found: list[Entry] = []
     orphans: tuple[str, ...] = ()
     for entry in directive_entries(keys):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from slurmgen.importer import check
 from slurmgen.importer.document import directive_entries, in_order
 from slurmgen.importer.lifted import Lifted, lift, rendered_header
+from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, write
 from slurmgen.render import MAX_SCRIPT_BYTES
 from slurmgen.script import BatchScript
@@ -58,24 +59,26 @@ def import_script(text: str, *, name: str) -> Imported:
     if script.shebang is None:
         notes.append(Note(1, f"sbatch refuses a script without #!; the job's begins with {_BASH}"))
     lifted = lift(script)
-    if len(text) <= _LONGEST_IDIOM:
+    try:
+        if len(text) > _LONGEST_IDIOM:
+            raise NotIdiomaticError("it is too long for keys")
         from slurmgen.importer.idiom import idiomatic
 
-        found = idiomatic(script, lifted, name=name)
-        if found is not None:
-            job, more = found
-            return Imported(job, tuple(sorted([*notes, *(Note(*note) for note in more)])))
+        job, more = idiomatic(script, lifted, name=name)
+        return Imported(job, tuple(sorted([*notes, *(Note(*note) for note in more)])))
+    except NotIdiomaticError as error:
+        why = str(error)
     for attempt in (lifted, _nothing_lifted(script)):
         job = _kept(script, attempt)
         after = check.rendered(job)
         if after is not None and _is_same(script, attempt, after):
             notes += [Note(*note) for note in attempt.notes]
-            notes.append(Note(attempt.rest_line, _KEPT))
+            notes.append(Note(attempt.rest_line, f"{_KEPT}: {why}"))
             return Imported(job, tuple(sorted(notes)))
     raise NotImportable("no job file can hold it as it stands")
 
 
-_KEPT = "kept as it stands from here, under script:"
+_KEPT = "kept as it stands from here, under `script`"
 
 
 def _plain(text: str, notes: list[Note]) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-_POSITIONAL = frozenset("0123456789@*#-!$_?")
+_SETS = frozenset("read mapfile readarray getopts printf local declare typeset".split())
 # In a word without quotes the shell would do something with them.
 _LIVE = frozenset("\\~*?[]{}`$")
 _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'"}
@@ -30,6 +30,14 @@ def walk(node: Node) -> Iterator[Node]:
         node = left.pop()
         yield node
         left.extend(reversed(node.children))
+
+
+def parents(node: Node) -> Iterator[Node]:
+    """The nodes that the node stands in, the nearest first."""
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
 
 
 def expandable(node: Node, code: str) -> str | None:
@@ -139,5 +147,69 @@ def variables(node: Node, code: str) -> Iterator[str]:
 
 
 def is_positional(name: str) -> bool:
-    """Whether it is an argument of the script or a state of its shell: `$1`, `$@`, `$?`."""
-    return bool(name) and _POSITIONAL.issuperset(name)
+    """Whether it is one of the arguments: `$1`, `$@`, `$#`."""
+    return name.isdigit() or name in ("@", "*", "#")
+
+
+def arguments_in(node: Node, code: str) -> set[str]:
+    """The arguments of the script that are used, those of its functions left out."""
+    found: set[str] = set()
+    left = [node]
+    while left:
+        inner = left.pop()
+        if inner.type in ("variable_name", "special_variable_name"):
+            found.add(source(inner, code))
+        if inner.type != "function_definition":
+            left += inner.children
+    return {name for name in found if is_positional(name)}
+
+
+def names_used(node: Node, code: str) -> set[str]:
+    """Names of variables that the node may expand, now or (in quotes: a trap) later."""
+    text = source(node, code)
+    names = {name for name in variables(node, code) if not is_positional(name)}
+    names |= {n for n in re.findall(r"\$\{?[#!]?(\w+)", text) if n.isidentifier()}
+    for inner in walk(node):
+        if (
+            inner.type in ("test_command", "compound_statement")
+            and source(inner, code).startswith(("((", "[["))
+        ) or (inner.type == "command" and source(inner.children[0], code) == "let"):
+            names |= set(re.findall(r"[A-Za-z_]\w*", source(inner, code)))
+    return names
+
+
+def set_names(node: Node, code: str) -> Iterator[str]:
+    """The names of variables and functions that are set in the node."""
+    for inner in walk(node):
+        if inner.type == "variable_assignment":
+            yield source(inner.named_children[0], code).partition("[")[0]
+        elif inner.type in ("for_statement", "select_statement", "function_definition"):
+            found = inner.child_by_field_name("name") or inner.child_by_field_name("variable")
+            if found is not None:
+                yield source(found, code)
+        elif inner.type == "command" and source(inner.children[0], code) in _SETS:
+            yield from (source(child, code) for child in inner.children[1:])
+        elif inner.type == "declaration_command":
+            for child in inner.named_children:
+                if child.type == "variable_name":
+                    yield source(child, code)
+        elif inner.type == "expansion" and re.match(r"\$\{\w+:?=", source(inner, code)):
+            yield source(inner.named_children[0], code)
+
+
+def exported_names(node: Node, code: str) -> set[str]:
+    """The names of variables that the node exports."""
+    found: set[str] = set()
+    for inner in walk(node):
+        if inner.type == "declaration_command" and source(inner.children[0], code) == "export":
+            for child in inner.named_children:
+                name = child.named_children[0] if child.type == "variable_assignment" else child
+                found.add(source(name, code))
+    return found
+
+
+def commands_in(node: Node, code: str) -> Iterator[str]:
+    """The names of the programs that are run, without their folders."""
+    for inner in walk(node):
+        if inner.type == "command_name":
+            yield source(inner, code).strip("\"'").rsplit("/", 1)[-1]

@@ -10,11 +10,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.importer import nodes
-from slurmgen.importer.launch import started
-from slurmgen.importer.nodes import source, variables, walk
+from slurmgen.importer.block import block, is_for_files, is_work, leaves_threads_alone, with_options
+from slurmgen.importer.launch import shape_of, started
+from slurmgen.importer.nodes import (
+    commands_in,
+    exported_names,
+    is_positional,
+    names_used,
+    set_names,
+    source,
+    variables,
+    walk,
+)
 from slurmgen.importer.parts import Parts
 from slurmgen.importer.setup import RANKS, SetUp, Statement
+from slurmgen.importer.started import NotIdiomaticError
+from slurmgen.shell.options import parse_options
+from slurmgen.shell.srun import SRUN
 from slurmgen.shell.syntax import parse
 
 if TYPE_CHECKING:
@@ -25,14 +37,18 @@ if TYPE_CHECKING:
 
 # Names that the rendered script has itself.
 _OURS = frozenset("command first_node init task commas".split())
-# A step of the script's own, another job, what outlives the last command or counts lines.
-_NOT_BEFORE = re.compile(
-    r"\b(srun|mpirun|mpiexec|sbatch|salloc|exec|wait|torchrun|accelerate|deepspeed|coproc|"
-    r"disown|nohup|BASH_SOURCE|LINENO|BASH_LINENO|FUNCNAME|SECONDS)\b"
+# A step of the script's own, another job, or what outlives the last command.
+_NOT_BEFORE = frozenset(
+    """
+    mpirun mpiexec sbatch salloc exec wait torchrun accelerate deepspeed coproc disown nohup
+    """.split()
 )
+# What counts lines, or the script's own time.
+_OF_SCRIPT = re.compile(r"\b(BASH_SOURCE|LINENO|BASH_LINENO|FUNCNAME|SECONDS)\b")
 # They don't fail, or the program could do nothing where they do.
 _HARMLESS = frozenset("# echo printf date hostname pwd true : export unset cd mkdir".split())
-_SETS = frozenset("read mapfile readarray getopts printf local declare typeset".split())
+# An assignment that runs nothing.
+_LITERAL = re.compile(r"\w+=[^$`(<]*(?:\$\{?\w+\}?[^$`(<]*)*")
 # Variables that Slurm sets only where one of the options is given, as it always is in a
 # rendered script.
 _COUNTS = (
@@ -40,27 +56,23 @@ _COUNTS = (
     ("SLURM_NPROCS", "ntasks", "ntasks-per-node"),
     ("SLURM_NTASKS_PER_NODE", "ntasks-per-node"),
 )
+# Not to be handed on by a variable.
+_SHELL_OWN = ("IFS", "OPTIND", "OPTARG", "REPLY", "PIPESTATUS", "RANDOM", "SECONDS")
 # More than anybody would want to see in a job file's keys.
 _MOST_STATEMENTS = 400
 
 
-class _NotIdiomaticError(Exception):
-    """The code is something else than a job file's keys say."""
+def read(script: BatchScript, first_line: int) -> Parts:
+    """The parts of the code from `first_line` on.
 
-
-def read(script: BatchScript, first_line: int) -> Parts | None:
-    """The parts of the code from `first_line` on; None where it is to be kept as it stands."""
-    if first_line > len(script.lines):
-        return None
-    offset = script.offset(first_line)
+    Raises NotIdiomaticError where it is to be kept as it stands.
+    """
+    offset = script.offset(first_line) if first_line <= len(script.lines) else len(script.text)
     code = script.text[offset:]
     root = parse(code)
     if root is None or root.has_error or root.child_count > _MOST_STATEMENTS:
-        return None
-    try:
-        return _Reader(script, code, root, offset).read()
-    except _NotIdiomaticError:
-        return None
+        raise NotIdiomaticError("the code can't be read as Bash")
+    return _Reader(script, code, root, offset).read()
 
 
 class _Reader:
@@ -69,36 +81,227 @@ class _Reader:
         self.code = code
         self.root = root
         self.offset = offset
-        self.setup = SetUp(code)
+        self.shape = shape_of(script.requests[0])
+        # The one task of a job has what the batch shell exports; the launch block is not asked.
+        self.setup = SetUp(
+            code,
+            script.requests[0],
+            script.shebang_options,
+            has_ranks=not self.shape.is_single,
+        )
+        # Statements of `setup.commands`.
+        self.kept: list[Statement] = []
+        # How many of the comments that were last asked for stand behind their statement.
+        self.comments_behind = 0
 
     def read(self) -> Parts:
         self.refuse_what_a_launch_would_change()
         statements, comments = self.statements()
         if not statements:
-            raise _NotIdiomaticError
-        *before, last = statements
-        first_command: Statement | None = None
+            raise NotIdiomaticError("there is nothing below the directives")
+        at = self.start_of_command(statements)
+        before, tail = statements[:at], statements[at:]
         for statement in before:
             above = self.comments_over(statement, comments)
-            # From the first command on, everything is one, in its order.
-            if first_command is None and not self.setup.lift(statement, above):
-                first_command = statement
-                self.setup.note("commands", above)
-        self.setup.note("command", self.comments_over(last, comments))
+            is_next = not self.kept or self.kept[-1].number < statement.number - 1
+            if is_next and "?" in variables(statement.node, self.code):
+                raise NotIdiomaticError("the set-up asks for a status")
+            can = self.may_lift(statement) or self.setup.is_of_ranks(statement)
+            if can and self.setup.lift(statement, above):
+                continue
+            # Those behind it stand in the text of the commands.
+            count = len(above) - self.comments_behind
+            self.kept.append(statement._replace(above=above[:count], behind=above[count:]))
+        program = self.program(tail)
+        self.drop_what_only_the_launch_used(tail, program)
+        over = self.comments_over(tail[0], comments)
+        for statement in tail[1:]:
+            self.comments_over(statement, comments)
+        self.setup.note("command", over)
         self.setup.note("end", tuple(source(c.node, self.code) for c in comments))
-        text = self.commands(first_command, before[-1]) if first_command is not None else ""
-        program = started(
-            self.script,
-            self.offset + last.start,
-            self.offset + last.end,
-            last.node.type,
-            # A job file has one Python: the container's or another one.
-            in_container=not self.setup.found.keys() & {"venv", "conda"},
+        return self.parts(program, self.commands(program))
+
+    def drop_what_only_the_launch_used(self, tail: list[Statement], program: Started) -> None:
+        """Such as the first node's name, which `launcher: torchrun` is not told."""
+        was_used = {name for s in tail for name in names_used(s.node, self.code)}
+        was_used |= self.setup.dropped_names
+        container = program.container.names if program.container is not None else ()
+        is_used = {*program.variables, *container}
+        for statement in reversed(self.kept):
+            node = statement.node
+            name = source(node.children[0], self.code)
+            if (
+                node.type == "variable_assignment"
+                and name in was_used - is_used
+                and self.setup.is_still(node)
+                and not self.is_mentioned(name, statement)
+            ):
+                at = self.kept.index(statement)
+                self.kept.remove(statement)
+                if at < len(self.kept):
+                    follower = self.kept[at]
+                    above = (*statement.above, *statement.behind, *follower.above)
+                    self.kept[at] = follower._replace(above=above)
+                else:
+                    self.setup.note("command", (*statement.above, *statement.behind))
+                self.setup.dropped.append(
+                    (statement.line, f"{name}, which only the launch line used, is left out")
+                )
+
+    def is_mentioned(self, name: str, statement: Statement) -> bool:
+        """Whether another part of the set-up may use the variable."""
+        texts = [source(s.node, self.code) for s in self.kept if s is not statement]
+        texts += [*self.setup.ranks, *(variable.value for variable in self.setup.env)]
+        return any(re.search(rf"\b{name}\b", text) for text in texts)
+
+    def start_of_command(self, statements: list[Statement]) -> int:
+        """Which statement is the first that a task runs."""
+        last = len(statements) - 1
+        if not self.shape.is_single:
+            return last
+        at = next(
+            (s.number for s in statements if s.background or is_work(s.node, self.code)), last
         )
-        if program is None or not set(program.needs) <= self.setup.options:
-            raise _NotIdiomaticError
-        self.refuse_what_a_task_would_miss(program)
-        return self.parts(program, text)
+        # What can't be handed on, functions and arrays, goes with what uses it.
+        while True:
+            used = {name for s in statements[at:] for name in self.mentioned(s.node)}
+            unknown = self.unknown(used)
+            needed = [
+                s.number
+                for s in statements[:at]
+                if used & self.own_to_shell(s.node) or (unknown and self.is_sourced(s.node))
+            ]
+            if not needed:
+                return at
+            at = min(needed)
+
+    def unknown(self, names: set[str]) -> set[str]:
+        """Those that the script does not set itself: of the environment, or of what it sources."""
+        known = set(set_names(self.root, self.code)) | exported_names(self.root, self.code)
+        return {
+            name
+            for name in names - known
+            if name.isidentifier() and name.isupper() and not name.startswith("SLURM_")
+        } - {"HOME", "USER", "PATH", "PWD", "TMPDIR", "HOSTNAME", *RANKS}
+
+    def is_sourced(self, node: Node) -> bool:
+        """Whether the statement may set variables that are not in it."""
+        return any(
+            name in ("source", ".", "eval") for name in commands_in(node, self.code)
+        ) and not re.search(r"/activate\b|conda", source(node, self.code))
+
+    def mentioned(self, node: Node) -> set[str]:
+        """Names of variables that are expanded, and of commands that are run."""
+        names = names_used(node, self.code)
+        for inner in walk(node):
+            if inner.type == "command_name":
+                names.add(source(inner, self.code))
+        # A trap names a function in its text.
+        return names | set(re.findall(r"trap ['\"]?(\w+)", source(node, self.code)))
+
+    def own_to_shell(self, node: Node) -> set[str]:
+        """Functions and arrays that are set in a statement."""
+        found: set[str] = set()
+        for inner in walk(node):
+            name = inner.child_by_field_name("name")
+            if inner.type == "function_definition" and name is not None:
+                found.add(source(name, self.code))
+            elif inner.type == "variable_assignment":
+                value = inner.child_by_field_name("value")
+                target = source(inner.named_children[0], self.code)
+                if (value is not None and value.type == "array") or "[" in target:
+                    found.add(target.partition("[")[0])
+            elif inner.type == "command" and source(inner.children[0], self.code) in (
+                "mapfile", "readarray",
+            ):  # fmt: skip
+                found |= {source(child, self.code) for child in inner.children[1:]}
+            elif inner.type == "declaration_command" and source(
+                inner.children[0], self.code
+            ) not in ("export", "readonly"):
+                found |= set(re.findall(r"\w+", source(inner, self.code)))
+        return found
+
+    def program(self, tail: list[Statement]) -> Started:
+        """What the statements behind the set-up start."""
+        last = tail[0]
+        span = self.offset + last.start, self.offset + tail[-1].end
+        reason = None
+        if len(tail) == 1 and not last.background:
+            try:
+                found = started(
+                    self.script,
+                    *span,
+                    last.node.type,
+                    # A job file has one Python: the container's or another one.
+                    in_container=not self.setup.found.keys() & {"venv", "conda"},
+                )
+                if not set(found.needs) <= self.options_at(span[0]):
+                    raise NotIdiomaticError("a pipe ends with the status of its last command")
+                self.refuse_what_a_task_would_miss(found)
+            except NotIdiomaticError as error:
+                reason = error
+            else:
+                return found
+        if not self.shape.is_single:
+            steps = [s for s in self.kept if "srun" in commands_in(s.node, self.code)]
+            if reason is None or (steps and "srun" not in commands_in(last.node, self.code)):
+                reason = NotIdiomaticError("what follows the launch line has no place")
+            raise reason
+        behind = re.compile(r"[ \t]*&?[ \t]*(?:#[^\n]*)?").match(self.script.text, span[1])
+        if behind is not None:
+            span = span[0], behind.end()
+        found = block(self.script, [s.node for s in tail], span, self.offset)
+        self.refuse_what_a_task_would_miss(found)
+        # A comment above an option of `set` has no other place.
+        is_one = len(tail) == 1 and last.node.type == "command" and not last.background
+        text = found.text.rstrip()
+        if not is_one or text.startswith("exec"):
+            traced = re.search(r"^\s*set -\w*x", self.code[: last.start], re.MULTILINE)
+            text = with_options(text, self.options_at(span[0]), traced=traced is not None)
+        sets_threads = "OMP_NUM_THREADS" in self.code
+        if leaves_threads_alone(text) and self.shape.cpus is not None and not sets_threads:
+            text = f"unset OMP_NUM_THREADS\n{text}"
+        return found._replace(text=text)
+
+    def options_at(self, offset: int) -> frozenset[str]:
+        """The options of `set` that are in force at a place of the script."""
+        later = [c for c in self.script.shell.commands if c.start >= offset]
+        if not later:
+            return frozenset(self.setup.options)
+        return min(later, key=lambda command: command.start).options
+
+    def may_lift(self, statement: Statement) -> bool:
+        """Whether the statement comes to the same before those that stay commands."""
+        if not self.kept:
+            return True
+        if not all(self.is_still(kept.node) for kept in self.kept):
+            return False
+        before = self.code[: statement.start].rpartition("\n")[2]
+        behind = self.code[statement.end :].partition("\n")[0].partition("#")[0]
+        if before.strip() or behind.strip():
+            return False
+        theirs = {n for kept in self.kept for n in variables(kept.node, self.code)}
+        own = {n for kept in self.kept for n in set_names(kept.node, self.code)}
+        mine = set(set_names(statement.node, self.code))
+        return not (own & (set(variables(statement.node, self.code)) | mine) or theirs & mine)
+
+    def is_still(self, node: Node) -> bool:
+        """Whether a statement only sets variables of its own, or speaks, by what is known."""
+        if node.type == "command" and source(node.children[0], self.code) in ("echo", "printf"):
+            inner = {n.type for n in walk(node)}
+            names = set(variables(node, self.code))
+            if "command_substitution" in inner and not set(
+                re.findall(r"\$\(([^)]*)\)", source(node, self.code))
+            ) <= {"date", "hostname"}:
+                return False
+        elif node.type in ("variable_assignment", "variable_assignments"):
+            if any("substitution" in n.type for n in walk(node)):
+                return False
+            names = set(variables(node, self.code))
+        else:
+            return False
+        own = {n for kept in self.kept for n in set_names(kept.node, self.code)}
+        return all(name.startswith("SLURM_") or name in ("HOME", "USER", *own) for name in names)
 
     def statements(self) -> tuple[list[Statement], list[Statement]]:
         """The statements of the top level, and the comments among them."""
@@ -106,13 +309,15 @@ class _Reader:
         comments: list[Statement] = []
         for node in self.root.children:
             line, _ = self.script.position(self.offset + node.start_byte)
-            found = Statement(node, node.start_byte, node.end_byte, line)
+            found = Statement(node, node.start_byte, node.end_byte, line, len(statements))
             if node.type == "comment":
                 comments.append(found)
             elif node.is_named:
                 statements.append(found)
+            elif node.type == "&" and self.shape.is_single:
+                statements[-1] = statements[-1]._replace(background=True)
             elif node.type not in (";", "\n"):
-                raise _NotIdiomaticError
+                raise NotIdiomaticError("several programs run at the same time")
         return statements, comments
 
     def comments_over(self, statement: Statement, comments: list[Statement]) -> tuple[str, ...]:
@@ -120,46 +325,118 @@ class _Reader:
         line_end = self.code.find("\n", statement.end)
         line_end = len(self.code) if line_end < 0 else line_end
         mine = [c for c in comments if c.start < statement.start]
-        mine += [c for c in comments if statement.end <= c.start < line_end]
+        behind = [c for c in comments if statement.end <= c.start < line_end]
+        self.comments_behind = len(behind)
+        mine += behind
         for comment in mine:
             comments.remove(comment)
         return tuple(source(c.node, self.code) for c in mine)
 
     def refuse_what_a_launch_would_change(self) -> None:
-        """Arguments of the script, what runs behind its back, and names of the launch block."""
+        """Names of the launch block, and what only the script's own shell has."""
         for node in walk(self.root):
-            if node.type == "&":
-                raise _NotIdiomaticError
-            if node.type == "command" and node.children[0].type == "variable_assignment":
-                raise _NotIdiomaticError
+            if node.type == "&" and not self.shape.is_single:
+                raise NotIdiomaticError("several programs run at the same time")
             name = node.child_by_field_name("name") or node.child_by_field_name("variable")
             if (
                 node.type in ("function_definition", "variable_assignment", "for_statement")
                 and name is not None
                 and source(name, self.code) in _OURS
             ):
-                raise _NotIdiomaticError
+                raise NotIdiomaticError(f"{source(name, self.code)} is a name of the launch block")
         request = self.script.requests[0]
+        spoken = "".join(
+            source(node, self.code)
+            for node in self.root.named_children
+            if node.type == "command" and source(node.children[0], self.code) in ("echo", "printf")
+        )
         for variable, *options in _COUNTS:
-            if not request.gives(*options) and re.search(rf"\b{variable}\b", self.code):
-                raise _NotIdiomaticError
-        if any(map(nodes.is_positional, variables(self.root, self.code))):
-            raise _NotIdiomaticError
+            pattern = re.compile(rf"\b{variable}\b")
+            count = len(pattern.findall(self.code))
+            if count and not request.gives(*options):
+                if count > len(pattern.findall(spoken)):
+                    raise NotIdiomaticError(f"{variable} is set where --{options[-1]} is written")
+                line = self.script.position(self.offset)[0]
+                self.setup.dropped.append((line, f"{variable}, which is shown, is set now"))
+        names = set(variables(self.root, self.code))
+        if names & {"0", "-", "_"}:
+            raise NotIdiomaticError("the script looks at itself ($0)")
 
-    def commands(self, first: Statement, last: Statement) -> str:
+    def commands(self, program: Started) -> str:
         """The text of `setup.commands`, up to the comment behind the last of them."""
-        behind = re.compile(r"[ \t]*#[^\n]*").match(self.code, last.end)
-        text = self.code[first.start : behind.end() if behind is not None else last.end].rstrip()
-        if _NOT_BEFORE.search(text) or any(re.search(rf"\b{name}\b", text) for name in RANKS):
-            raise _NotIdiomaticError
-        return f"{self.shell_options(text)}{text}\n"
+        runs: list[list[Statement]] = []
+        for statement in self.kept:
+            if runs and runs[-1][-1].number == statement.number - 1:
+                runs[-1].append(statement)
+            else:
+                runs.append([statement])
+        texts: list[str] = []
+        for run in runs:
+            # Those over the others of a run stand in its text.
+            if run is runs[0]:
+                self.setup.note("commands", run[0].above)
+            else:
+                texts += run[0].above
+            behind = re.compile(r"[ \t]*#[^\n]*").match(self.code, run[-1].end)
+            end = behind.end() if behind is not None else run[-1].end
+            texts.append(self.code[run[0].start : end].rstrip())
+        text = "\n".join(texts)
+        if text:
+            self.refuse_before_the_launch(text)
+            text = self.shell_options(text) + text
+        texts = [text] if text else []
+        own = self.handed_on(program)
+        if own:
+            texts.append(f"# For the command, which does not pass them on.\nexport {' '.join(own)}")
+        if self.has_arguments(program):
+            if "ARGUMENTS" in self.code:
+                raise NotIdiomaticError("ARGUMENTS is a variable of its own")
+            texts.append('# Those of sbatch, for the command.\nexport ARGUMENTS="${*@Q}"')
+        if program.exports:
+            texts.append(f"# Options of srun.\nexport {' '.join(program.exports)}")
+        return "".join(f"{text}\n" for text in texts)
+
+    def refuse_before_the_launch(self, text: str) -> None:
+        names = {name for kept in self.kept for name in commands_in(kept.node, self.code)}
+        looks = _OF_SCRIPT.search(text)
+        for name in sorted(names & _NOT_BEFORE) or ([looks[0]] if looks is not None else []):
+            raise NotIdiomaticError(f"{name} stands before the launch line")
+        if re.search(r"\bsrun\b", text) and not self.are_for_files():
+            raise NotIdiomaticError("another step comes before the launch line")
+        for name in RANKS:
+            if not re.search(rf"\b{name}\b", text):
+                continue
+            if not self.shape.is_single and name not in self.setup.shown:
+                raise NotIdiomaticError(f"{name} is set or used in the batch shell")
+        if re.search(r"\bIFS=", text) and re.search(r"^\s*IFS=\S*\s*$", text, re.MULTILINE):
+            raise NotIdiomaticError("IFS is changed for the launch block too")
+
+    def are_for_files(self) -> bool:
+        """Whether the steps before the launch only lay out files, whatever their environment."""
+        if self.shape.is_single or not self.script.requests[0].gives("ntasks-per-node"):
+            return False
+        nodes = [n for kept in self.kept for n in walk(kept.node) if n.type == "command"]
+        starts = {self.offset + node.start_byte for node in nodes}
+        steps = [c for c in self.script.shell.commands if c.name == "srun" and c.start in starts]
+        return len(steps) == sum("srun" in source(node, self.code) for node in nodes) and all(
+            is_for_files(parse_options(step.words[1:], SRUN)) for step in steps
+        )
+
+    def handed_on(self, program: Started) -> list[str]:
+        """Variables of the script's own that the command uses."""
+        exported, own = self.own_names()
+        return sorted(set(program.variables) & (own - exported))
+
+    def has_arguments(self, program: Started) -> bool:
+        return any(map(is_positional, program.variables))
 
     def shell_options(self, text: str) -> str:
         """Lines for the commands where the script's own options differ from the job's."""
         given = self.setup.options
-        firsts = {line.split()[0] for line in text.split("\n") if line.split()}
         lines = []
-        if "errexit" not in given and not firsts <= _HARMLESS:
+        firsts = {line.split()[0] for line in text.split("\n") if line.split()}
+        is_harmless = all(first in _HARMLESS or _LITERAL.fullmatch(first) for first in firsts)
+        if "errexit" not in given and not is_harmless:
             lines.append("set +e")
         if "pipefail" not in given and "|" in text:
             lines.append("set +o pipefail")
@@ -167,47 +444,65 @@ class _Reader:
             lines.append("set -u")
         return "".join(f"{line}\n" for line in lines)
 
-    def refuse_what_a_task_would_miss(self, program: Started) -> None:
-        """Functions, and variables that the script sets and does not export."""
+    def own_names(self) -> tuple[set[str], set[str]]:
+        """What the set-up exports, and what it sets besides."""
         exported = {variable.name for variable in self.setup.env}
         own: set[str] = set()
-        for node in walk(self.root):
-            if node.type == "variable_assignment" and node.parent is not None:
-                name = source(node.named_children[0], self.code).partition("[")[0]
-                is_export = (
-                    node.parent.type == "declaration_command"
-                    and node.parent.children[0].type == "export"
-                )
-                (exported if is_export else own).add(name)
-            elif node.type in ("for_statement", "select_statement", "function_definition"):
-                found = node.child_by_field_name("name") or node.child_by_field_name("variable")
-                own.add(source(found, self.code) if found is not None else "")
-            elif node.type == "command" and source(node.children[0], self.code) in _SETS:
-                own.update(source(child, self.code) for child in node.children[1:])
+        for statement in self.kept:
+            exported |= exported_names(statement.node, self.code)
+            own.update(set_names(statement.node, self.code))
+        return exported, own
+
+    def refuse_what_a_task_would_miss(self, program: Started) -> None:
+        """Functions, arrays, and variables of the launch block that have another meaning."""
+        exported, own = self.own_names()
+        shells = {n for s in self.kept for n in self.own_to_shell(s.node)}
         used = {*program.variables, *self.setup.rank_names}
         given = {name for name in RANKS for text in self.setup.ranks if f"{name}=" in text}
-        if "MASTER_ADDR" in self.setup.found:
-            given.add("MASTER_ADDR")
-        if used & RANKS - (given if program.launcher == "srun" else set()):
-            raise _NotIdiomaticError
-        if used & (own - exported) or program.name in own:
-            raise _NotIdiomaticError
+        given |= set(self.setup.found) & RANKS
+        if program.launcher != "plain" and used & RANKS - (
+            given if program.launcher in ("srun", "spawn") else set()
+        ):
+            raise NotIdiomaticError("the command uses a variable of a rank")
+        if used & shells or program.name in own | shells:
+            raise NotIdiomaticError("the command uses a function or an array of the script")
+        if used & {"?", "!", "$", "PIPESTATUS"} and program.launcher != "plain":
+            raise NotIdiomaticError("the command uses a state of the script's shell")
+        if program.launcher != "plain" and set(self.setup.rank_names) & (own - exported):
+            raise NotIdiomaticError("a variable of a rank is made of the script's own")
+        is_sourced = any(self.is_sourced(kept.node) for kept in self.kept)
+        if is_sourced and self.unknown(set(program.variables)):
+            raise NotIdiomaticError("the command may use a variable of a file that is sourced")
+        sets_threads = "OMP_NUM_THREADS" in exported or self.shape.cpus is None
+        if "OMP_NUM_THREADS" in used and not sets_threads:
+            raise NotIdiomaticError("the command uses OMP_NUM_THREADS, which the job sets")
+        if used & own & set(_SHELL_OWN):
+            raise NotIdiomaticError("the command uses a state of the script's shell")
 
     def parts(self, program: Started, commands: str) -> Parts:
         setup = self.setup
         found, command, dropped = setup.found, program.text, list(setup.dropped)
-        has_address = "MASTER_ADDR" in found or setup.ranks
-        if has_address and program.launcher == "plain":
-            raise _NotIdiomaticError
+        line = self.script.position(self.offset)[0]
+        dropped += [(line, text) for text in program.dropped]
         if setup.ranks and program.launcher == "torchrun":
-            line = self.script.position(self.offset)[0]
             dropped.append((line, "torchrun sets MASTER_ADDR and MASTER_PORT by itself"))
         elif setup.ranks:
             if program.words:
-                raise _NotIdiomaticError
+                raise NotIdiomaticError("a container's command can't set MASTER_PORT")
             command = "\n".join([*setup.ranks, command])
+        if "MASTER_PORT" in found and re.search(r"\bMASTER_PORT\b", command):
+            raise NotIdiomaticError("the command uses the MASTER_PORT of the script")
+        first = []
+        own = self.handed_on(program)
+        if own:
+            first.append(f"export -n {' '.join(own)}")
+        if self.has_arguments(program):
+            first.append('eval "set -- $ARGUMENTS"; export -n ARGUMENTS')
+        if first and program.words:
+            raise NotIdiomaticError("the command in the container expands variables")
+        command = "\n".join([*first, command])
         if "hook" in found and "conda" not in found:
-            raise _NotIdiomaticError
+            raise NotIdiomaticError("conda's hook stands by itself")
         if setup.first:
             keys = [key for key in ("modules", "venv", "conda", "commands") if key in setup.above]
             key = keys[0] if keys else "launcher"

@@ -15,6 +15,7 @@ from slurmgen.importer.container import RUNTIMES, Container
 from slurmgen.importer.lifted import rendered_header
 from slurmgen.importer.nodes import expandable, source, walk
 from slurmgen.importer.parts import Parts, Variable
+from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.shell.syntax import parse
 
 if TYPE_CHECKING:
@@ -51,13 +52,16 @@ def is_same(script: str, again: str) -> bool:
     return script.split("\n")[3:] == again.split("\n")[3:]
 
 
-def read(script: BatchScript, lifted: Lifted) -> Parts | None:
-    """What the script was rendered from; None where it is laid out otherwise."""
+def read(script: BatchScript, lifted: Lifted) -> Parts:
+    """What the script was rendered from.
+
+    Raises NotIdiomaticError where it is laid out otherwise.
+    """
     text = "\n".join(lifted.rest)
     command = _TEXT.search(text)
     launch = _Launch(text)
     if command is None and not launch.words:
-        return None
+        raise NotIdiomaticError("a rendered script that was changed")
     name = next((n for mark, n in _TASKS.items() if f"\n{mark}" in text), "plain")
     nproc = None
     if name in ("torchrun", "spawn") and script.requests[0].node_gpus == 0:

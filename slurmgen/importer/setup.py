@@ -9,24 +9,34 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.importer.nodes import expandable, path, source, variables, walk
+from slurmgen.importer.nodes import expandable, path, set_names, source, variables, walk
 from slurmgen.importer.parts import Variable
 from slurmgen.importer.started import TASK_VARIABLES
 from slurmgen.quoting import split_expansions
 from slurmgen.spec.checks import refused_variable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tree_sitter import Node
+
+    from slurmgen.request import Request
 
 RANKS = frozenset(
     "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK MASTER_ADDR "
     "MASTER_PORT".split()
 )
-_OPTIONS = {"e": "errexit", "u": "nounset"}
+_OPTIONS = {"e": "errexit", "u": "nounset", "x": "xtrace", "E": "errtrace"}
 _FIRST_NODE = re.compile(
-    r"""["']?\$\(\s*scontrol\s+show\s+host(?:name|names)\s+"?\$\{?SLURM_(?:JOB_)?NODELIST\}?"?"""
+    r"""["']?\$\(\s*scontrol\s+show\s+host(?:name|names)"""
+    r"""(?:\s+"?\$\{?SLURM_(?:JOB_)?NODELIST\}?"?)?"""
     r"""\s*\|\s*(?:head\s+(?:-n\s*1|-1|--lines=1)|sed\s+-n\s+'?1p'?)\s*\)["']?"""
+    # The batch shell runs on the first node.
+    r"""|["']?\$\(\s*hostname(?:\s+-[sf])?\s*\)["']?"""
 )
+_VARIABLE = re.compile(r"""["']?\$\{?(\w+)\}?["']?""")
+# Below the ports that outgoing connections take.
+_MOST_PORT = 32_767
 _TOOLS_OF_SETUP = frozenset("module ml source . eval conda".split())
 # What loading a module or an environment may change, or be changed by.
 _OUTSIDE = ("HOME", "USER", "LOGNAME", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_SUBMIT_DIR")
@@ -36,12 +46,20 @@ _TOOLS = re.compile(
 
 
 class Statement(NamedTuple):
-    """A statement of the script's top level; offsets in the code, the line in the script."""
+    """A statement of the script's top level; offsets in the code, the line in the script.
+
+    number: among the statements. above, behind: comments over it and on its line.
+    background: behind it stands `&`.
+    """
 
     node: Node
     start: int
     end: int
     line: int
+    number: int = 0
+    above: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+    background: bool = False
 
 
 class SetUp:
@@ -50,12 +68,23 @@ class SetUp:
     options: of `set`. found: purge, hook, venv, conda and MASTER_ADDR, where they are
     there. ranks: exports that each task has to make, and rank_names the variables in them.
     above: comments by the key they stand over; first: those that belong to whatever comes
-    first. dropped: line and text of what the launch block does by itself.
+    first. dropped: line and text of what the launch block does by itself. shown: variables of
+    a rank that stay commands, which the launch block sets again. dropped_names: what those that are
+    dropped were made of.
     """
 
-    def __init__(self, code: str) -> None:
+    def __init__(
+        self, code: str, request: Request, options: Sequence[str], *, has_ranks: bool
+    ) -> None:
+        """has_ranks: whether the launch block sets the variables of a rank."""
         self.code = code
-        self.options: set[str] = set()
+        self.request = request
+        self.has_ranks = has_ranks
+        self.options = {
+            _OPTIONS[letter] for word in options for letter in word[1:] if letter in _OPTIONS
+        }
+        self.shown: set[str] = set()
+        self.dropped_names: set[str] = set()
         self.found: dict[str, str] = {}
         self.use: list[str] = []
         self.load: list[str] = []
@@ -69,8 +98,16 @@ class SetUp:
     def lift(self, statement: Statement, above: tuple[str, ...]) -> bool:
         """Take a statement into a key; whether that could be done."""
         node = statement.node
-        if node.type == "declaration_command":
-            return self.export(statement, above)
+        if any(not name.isidentifier() for name in variables(node, self.code)):
+            return False
+        if node.type in ("declaration_command", "variable_assignment"):
+            exports = node.type == "declaration_command"
+            count = len(self.env)
+            found = self.export(statement, above) if exports else self.of_rendezvous(statement)
+            if found and len(self.env) == count:
+                # What it was about is done by the launch block.
+                self.note("command", above)
+            return found
         if node.type != "command":
             return False
         words = [child for child in node.children if child.is_named]
@@ -108,7 +145,7 @@ class SetUp:
         texts = [source(word, self.code) for word in words]
         while texts:
             letters = texts.pop(0)
-            if not letters.startswith("-") or not set(letters[1:]) <= set("euo"):
+            if not letters.startswith("-") or not set(letters[1:]) <= set("euxEo"):
                 return False
             self.options |= {_OPTIONS[letter] for letter in letters[1:] if letter != "o"}
             if "o" in letters:
@@ -163,17 +200,19 @@ class SetUp:
         words = statement.node.named_children
         if source(statement.node.children[0], self.code) != "export" or not words:
             return False
+        names = [source(w.named_children[0] if w.named_children else w, self.code) for w in words]
+        if self.has_ranks and set(names) <= RANKS:
+            return self.rank_variables(statement, words)
         found: list[Variable] = []
-        for word in words:
+        for word, name in zip(words, names, strict=True):
             if word.type != "variable_assignment" or "=" not in [
                 child.type for child in word.children
             ]:
                 return False
-            name = source(word.named_children[0], self.code)
             value = word.child_by_field_name("value")
-            if name in RANKS:
-                return len(words) == 1 and self.rank_variable(statement, name, value)
             text = "" if value is None else expandable(value, self.code)
+            if name == "SRUN_CPUS_PER_TASK" and len(words) == 1:
+                return self.cpus(statement, text)
             if text is None or refused_variable(name) is not None:
                 return False
             # The launch block sets them later.
@@ -185,18 +224,106 @@ class SetUp:
         self.env += found
         return True
 
-    def rank_variable(self, statement: Statement, name: str, value: Node | None) -> bool:
-        """What each task has to see as it was, unless the launch block gives it the same."""
+    def cpus(self, statement: Statement, text: str | None) -> bool:
+        """What our srun is told by an option."""
+        given = self.request.value("cpus-per-task")
+        if given is None or text not in ("${SLURM_CPUS_PER_TASK}", given):
+            return False
+        self.dropped.append((statement.line, "srun is given --cpus-per-task by itself"))
+        return True
+
+    def rank_variables(self, statement: Statement, words: list[Node]) -> bool:
+        """`export MASTER_ADDR=… MASTER_PORT`: each set by the launch block, or kept for it."""
+        kept: list[Node] = []
+        dropped: list[str] = []
+        for word in words:
+            name = source(word.named_children[0] if word.named_children else word, self.code)
+            if word.type == "variable_name":
+                if name not in self.found and name not in self.shown:
+                    return False
+            elif self.is_replaced(name, word.child_by_field_name("value")):
+                dropped.append(name)
+            elif self.is_for_tasks(word):
+                kept.append(word)
+            else:
+                return False
+        if dropped and any(self.is_shown(name, statement) for name in dropped):
+            self.shown |= set(dropped)
+            return False
+        self.dropped_names |= set(variables(statement.node, self.code)) if dropped else set()
+        for name in dropped:
+            self.found[name] = "yes"
+            self.dropped.append((statement.line, f"{name} is set by the job's launch block"))
+        for word in kept:
+            value = word.child_by_field_name("value")
+            self.rank_names |= set(variables(value, self.code)) if value is not None else set()
+            self.ranks.append(f"export {source(word, self.code)}")
+        return True
+
+    def is_of_ranks(self, statement: Statement) -> bool:
+        """Whether the statement sets variables of a rank alone, which the launch block orders."""
+        names = set(set_names(statement.node, self.code))
+        return self.has_ranks and bool(names) and names <= RANKS
+
+    def of_rendezvous(self, statement: Statement) -> bool:
+        """`MASTER_ADDR=…` by itself, which a later `export MASTER_ADDR` is about."""
+        name = source(statement.node.named_children[0], self.code)
+        value = statement.node.child_by_field_name("value")
+        if not (self.has_ranks and name in RANKS and self.is_replaced(name, value)):
+            return False
+        if self.is_shown(name, statement):
+            self.shown.add(name)
+            return False
+        self.dropped_names |= set(variables(statement.node, self.code))
+        self.found[name] = "yes"
+        self.dropped.append((statement.line, f"{name} is set by the job's launch block"))
+        return True
+
+    def is_shown(self, name: str, statement: Statement) -> bool:
+        """Whether a later line of the set-up says what the variable is."""
+        rest = self.code[statement.end :]
+        return re.search(rf"^\s*(?:echo|printf)\b.*\b{name}\b", rest, re.MULTILINE) is not None
+
+    def is_replaced(self, name: str, value: Node | None) -> bool:
+        """Whether the launch block sets the variable to the same, or to as good a port."""
         text = "" if value is None else source(value, self.code)
-        if name == "MASTER_ADDR" and _FIRST_NODE.fullmatch(text):
-            self.dropped.append((statement.line, "MASTER_ADDR is set by the job's launch block"))
-            self.found["MASTER_ADDR"] = "yes"
-            return True
+        if name == "MASTER_ADDR":
+            found = _VARIABLE.fullmatch(text)
+            if found is not None:
+                text = self.only_value(found[1]) or ""
+            return _FIRST_NODE.fullmatch(text) is not None
+        if name == "WORLD_SIZE":
+            return text.strip('"') in ("$SLURM_NTASKS", "${SLURM_NTASKS}", "$SLURM_NPROCS")
+        if name != "MASTER_PORT" or value is None:
+            return False
+        # Then it has to be this one.
+        if re.search(r"\$\{?MASTER_PORT", self.code):
+            return False
+        # Digits that Bash would read as octal, or one port for whatever runs at the same time,
+        # are faults that stay.
+        if "$((" in text and "10#" not in text and re.search(r"SLURM_JOB_?ID:|tail|cut", text):
+            return False
+        if not re.search(r"SLURM_JOB_?ID|RANDOM|shuf", text):
+            return False
+        return sum(map(int, re.findall(r"(?<![\w$#])\d{1,9}\b", text))) <= _MOST_PORT
+
+    def is_still(self, assignment: Node) -> bool:
+        """Whether all that an assignment does is to set its variable."""
+        value = assignment.child_by_field_name("value")
+        text = "" if value is None else source(value, self.code)
+        inner = {node.type for node in walk(assignment)}
+        if inner & {"command_substitution", "process_substitution"}:
+            return _FIRST_NODE.fullmatch(text) is not None
+        return "array" not in inner
+
+    def only_value(self, name: str) -> str | None:
+        """The source of what a variable is set to, where that is done once."""
+        found = re.findall(rf"(?:^|[\s;]){name}=(.*)", self.code)
+        return re.sub(r"\s+#.*", "", found[0]).strip() if len(found) == 1 else None
+
+    def is_for_tasks(self, word: Node) -> bool:
+        """Whether each task would set the variable to the same."""
+        value = word.child_by_field_name("value")
         if value is None or any(n.type == "command_substitution" for n in walk(value)):
             return False
-        used = set(variables(value, self.code))
-        if used & TASK_VARIABLES:
-            return False
-        self.rank_names |= used
-        self.ranks.append(source(statement.node, self.code))
-        return True
+        return not set(variables(value, self.code)) & TASK_VARIABLES

@@ -28,6 +28,19 @@ TASK_VARIABLES = frozenset(
 )
 # These follow from directives that the rendered script has in any case.
 GIVEN = frozenset({"SLURM_CPUS_PER_TASK"})
+# The one task of a job has them otherwise than its batch shell, or has them alone.
+STEP_VARIABLES = frozenset(
+    name
+    for name in TASK_VARIABLES
+    if "STEP" in name or "SRUN" in name or "LAUNCH" in name or "DISTRIBUTION" in name
+) | {
+    "SLURM_TASK_PID",
+    "SLURM_CPU_BIND",
+    "SLURM_UMASK",
+    "SHLVL",
+    "BASHPID",
+    "PPID",
+}
 COUNTS = {
     "ntasks": ("$SLURM_NTASKS", "${SLURM_NTASKS}", "$SLURM_NPROCS"),
     "nodes": ("$SLURM_NNODES", "${SLURM_NNODES}", "$SLURM_JOB_NUM_NODES", "${SLURM_JOB_NUM_NODES}"),
@@ -37,12 +50,18 @@ COUNTS = {
 }
 
 
+class NotIdiomaticError(Exception):
+    """The script is something else than a job file's keys say; the message says what."""
+
+
 class Started(NamedTuple):
     """A launcher's name and its command.
 
     words: the command inside a container, where it is literal; `text` is as it is written.
-    variables: those that the command expands. needs: shell options without which the
-    job's own would make a difference.
+    variables: those that the batch shell expands in the command. needs: shell options without
+    which the job's own would make a difference. exports: what srun is told by variables.
+    dropped: what the launch block does by itself. before, start: of a torchrun command, the
+    words in front of the program's, and where those stand.
     """
 
     launcher: str
@@ -54,16 +73,25 @@ class Started(NamedTuple):
     needs: tuple[str, ...] = ()
     container: Container | None = None
     words: tuple[str, ...] = ()
+    exports: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    start: int = 0
 
 
 class Shape(NamedTuple):
-    """What the directives ask for."""
+    """What the directives ask for; cpus: None where it is left to the site."""
 
     nodes: int
     tasks: int
     per_node: int
     gpus: int
-    cpus: int
+    cpus: int | None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the job has one task, which sees what its batch shell sees."""
+        return self.nodes == self.tasks == 1
 
 
 def names_in(text: str) -> Sequence[str]:

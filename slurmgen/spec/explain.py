@@ -162,15 +162,21 @@ def _explain(detail: ErrorDetails, location: KeyPath) -> Refusal:
         most = context["le"]
         return Refusal(f"{key} is {shown}", why=f"the most is {most}", fix=f"write {most} or less")
     if kind in _KINDS:
-        fix = f"give {_KINDS[kind]}"
+        wanted = " ".join([_KINDS[kind], *_alternative(detail)])
+        fix = f"give {wanted}"
         if given is None:
             fix += ", or remove the key (for empty text write '')"
-        return Refusal(f"{key} is {shown}", why=f"it must be {_KINDS[kind]}", fix=fix)
+        return Refusal(f"{key} is {shown}", why=f"it must be {wanted}", fix=fix)
     return Refusal(
         f"{key} is {shown}",
         why="the key takes no such value",
         fix="write another one, or remove it",
     )
+
+
+def _alternative(detail: ErrorDetails) -> list[str]:
+    """What a key takes besides, which its type has as a tag."""
+    return [tag for tag in map(str, detail["loc"]) if tag.startswith("or ")]
 
 
 def _shown(given: object) -> str:

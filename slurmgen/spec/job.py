@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from slurmgen.spec import checks
 from slurmgen.spec import fields as f
@@ -22,6 +22,11 @@ Tasks = Annotated[int, Field(ge=1, le=MOST_TASKS)]
 # Slurm keeps counts of nodes, of tasks on a node and of CPUs in 16 bits, and uses the top
 # values itself (NO_VAL16 in slurm/slurm.h).
 Count = Annotated[int, Field(ge=1, le=MOST)]
+# The tag is how `explain` words what else the key takes.
+CpuCount = Annotated[
+    Annotated[Count, Tag("or default")] | Annotated[Literal["default"], Tag("default")],
+    Discriminator(lambda value: value if value == "default" else "or default"),
+]
 
 
 class JobSpec(SpecModel):
@@ -51,7 +56,9 @@ class JobSpec(SpecModel):
     nproc_per_node: Count | None = Field(
         None, description="ranks per node that torchrun or spawn start; default: one per GPU"
     )
-    cpus_per_task: Count | None = None
+    cpus_per_task: CpuCount | None = Field(
+        None, description="default: no such option, but what Slurm or the site takes for it"
+    )
     cpus_per_gpu: Count | None = Field(
         None, description="becomes --cpus-per-task, by the GPUs of a task"
     )

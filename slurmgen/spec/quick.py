@@ -78,6 +78,10 @@ def _tasks(value: Any) -> int:
     return _number(value, MOST_TASKS)
 
 
+def _cpus(value: Any) -> int | str:
+    return "default" if value == "default" else _number(value)
+
+
 def _truth(value: Any) -> bool:
     if value not in ("true", "false", True, False):
         raise _Doubtful
@@ -142,7 +146,7 @@ _JOB: dict[str, Reader] = {
     "ntasks": _tasks,
     "gpu_form": _one_of("gres", "gpus-per-node"),
     "nproc_per_node": _number,
-    "cpus_per_task": _number,
+    "cpus_per_task": _cpus,
     "cpus_per_gpu": _number,
     "mem": readers.memory,
     "mem_per_cpu": readers.memory,

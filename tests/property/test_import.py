@@ -166,10 +166,15 @@ COMMANDS = [
     "cat > f <<'EOT'\n#SBATCH -N9\n  x\nEOT",
     "export LATER=$(date)", "export MASTER_PORT=29500", "module load late", "",
 ]  # fmt: skip
+PORT = "$((9000 + SLURM_JOB_ID % 99))"
 LAUNCHES = [
     ("1", "1", "python -u train.py --lr 1e-3 \\\n    --name \"$A\" > log 2>&1"),
     ("1", "1", "srun --ntasks=1 ./solver 'a b' $HOME/x*"),
     ("4", "4", "srun -K --cpus-per-task=$SLURM_CPUS_PER_TASK python train.py \"$SLURM_JOB_ID\""),
+    ("1", "1", "set -x\npython a.py $1 | tee log\nstatus=$?\nwait\nexit $status"),
+    ("1", "1", "x=(1 2)\ntrap 'rm $A' EXIT\nfor i in ${x[@]}; do python a.py & done; wait"),
+    ("4", "4", "n=$(nproc)\nsrun -l python a.py \"$n\" \"$@\""),
+    ("4", "4", f"export MASTER_PORT={PORT}\nsrun bash -c '\n export RANK=$SLURM_PROCID\n ./a $A'"),
     ("4", "1", "torchrun --standalone --nproc_per_node=4 train.py --x $A"),
     ("4", "1", "srun torchrun --nnodes=1 --nproc-per-node=gpu -m pkg.train"),
     ("4", "4", "srun apptainer exec --nv --bind /a:/b \"$HOME/x.sif\" python train.py '*'"),
@@ -181,7 +186,8 @@ LAUNCHES = [
 def tidy_scripts(draw: st.DrawFn) -> str:
     gpus, tasks, launch = draw(st.sampled_from(LAUNCHES))
     head = ["#!/bin/bash", f"#SBATCH --ntasks-per-node={tasks}", f"#SBATCH --gres=gpu:{gpus}"]
-    head += ["#SBATCH -c 4", *draw(st.lists(st.sampled_from(LINES[6:30]), max_size=3))]
+    head += draw(st.sampled_from([[], ["#SBATCH -c 4"]]))
+    head += draw(st.lists(st.sampled_from(LINES[6:30]), max_size=3))
     body = draw(st.lists(st.sampled_from(SETUPS), max_size=4, unique=True))
     body += draw(st.lists(st.sampled_from(EXPORTS), max_size=4, unique=True))
     body += draw(st.lists(st.sampled_from(COMMANDS), max_size=3, unique=True))

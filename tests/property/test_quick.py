@@ -51,7 +51,7 @@ def test_files(path: Path) -> None:
 WORDS = st.sampled_from(
     "4 a100:4 2 1 0 -1 1.5 true false none 90m 4:00:00 64G 1536M user n[1-2] n1 0-3%2 0-3 "
     "afterok:12 USR1@120 END,FAIL logs/%x-%j.out %A append now+2hours ALL NONE job torchrun "
-    "spawn plain srun c10d static x ${HOME}/x $(id) ~ -x a b:c gpu:4".split()
+    "spawn plain default srun c10d static x ${HOME}/x $(id) ~ -x a b:c gpu:4".split()
 ) | st.text(max_size=8)  # fmt: skip
 VALUES = st.recursive(
     st.none() | WORDS | st.booleans() | st.integers(-2, 9),

@@ -164,7 +164,11 @@ def jobs(draw: Callable[..., Any]) -> dict[str, Any]:
     gpus = draw(st.integers(0, 4))
     if gpus:
         job["gpus_per_node"] = draw(st.sampled_from([f"{gpus}", f"a100:{gpus}"]))
-        job |= draw(_one_of_or_none(cpus_per_task=st.integers(1, 8), cpus_per_gpu=st.just(2)))
+        job |= draw(
+            _one_of_or_none(
+                cpus_per_task=st.integers(1, 8) | st.just("default"), cpus_per_gpu=st.just(2)
+            )
+        )
     elif launcher == "srun":
         job |= draw(
             _one_of_or_none(ntasks_per_node=st.integers(1, 4), ntasks=st.integers(nodes, 7))
@@ -323,7 +327,7 @@ def test_the_controller_keeps_what_the_plan_says(
 
     assert field("NumNodes").split("-")[0] == str(plan.nodes)
     assert field("NumTasks") == str(plan.layout.ntasks)
-    assert field("CPUs/Task") == str(plan.cpus_per_task)
+    assert field("CPUs/Task") == str(plan.cpus_per_task or 1)
     kind = f"{plan.gpu_type}:" if plan.gpu_type else ""
     gpus = f"gres:gpu:{kind}{plan.gpus_per_node}" if plan.gpus_per_node else ""
     assert field("TresPerNode") == gpus

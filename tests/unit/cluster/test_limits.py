@@ -127,6 +127,7 @@ def test_refused(job: dict[str, Any], key: str, message: str, fix: str) -> None:
         {},
         {**THIN, "cpus_per_task": 16, "mem": "512G", "time": "1-0", "partition": "gpu", "nodes": 8},
         {"gpus_per_node": "h100:8", "mem": "4000G"},
+        {**THIN, "cpus_per_task": "default", "mem_per_cpu": "128G"},
         {**THIN, "mem_per_gpu": "128G", "array": "0-1000%10"},
         {"constraint": "(a100|h100)&nvlink*2", "nodes": 2},
         {"nodelist": "n[1-2]", "nodes": 2, "reservation": "maint", "licenses": "matlab:3"},

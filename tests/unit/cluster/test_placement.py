@@ -102,6 +102,12 @@ def test_the_picture_of_a_large_job_holds_its_first_nodes() -> None:
     assert ">and 64984 more nodes with the same ranks per node<" in picture
 
 
+def test_cpus_that_are_left_to_the_site() -> None:
+    found = plan(gpus_per_node=2, cpus_per_task="default")
+    assert "default CPUs" in draw(found)
+    assert format_table(found).splitlines()[3].split() == ["0", "0", "0", "0", "default"]
+
+
 def test_the_picture_of_a_node_with_many_ranks() -> None:
     picture = draw(plan(nodes=3, ntasks=16_000_000))
     assert picture.count('class="cpu"') == 3 * 127
@@ -129,6 +135,20 @@ def test_nodes_left_out_may_have_a_rank_less() -> None:
             [
                 "takes  1 node, 4 CPUs, 8G per node",
                 "costs  at most 8.0 CPU-hours: 4 x 2.00 h, times 10 array tasks = 80.0 CPU-hours",
+            ],
+        ),
+        (
+            {"gpus_per_node": "1", "cpus_per_task": "default", "time": "2h"},
+            [
+                "takes  1 node, 1 GPU, CPUs by default",
+                "costs  at most 2.0 GPU-hours: 1 x 2.00 h",
+            ],
+        ),
+        (
+            {"cpus_per_task": "default", "time": "2h"},
+            [
+                "takes  1 node, CPUs by default",
+                "costs  unknown: how many CPUs a task gets is left to the site",
             ],
         ),
         (

@@ -28,7 +28,8 @@ def test_the_job_file_is_the_result(
     out, err = capfdbinary.readouterr()
     assert out.decode() == JOB
     assert err.decode() == (
-        f"{path}:2: no key says --gpus=8\n{path}:4: kept as it stands from here, under script:\n"
+        f"{path}:2: no key says --gpus=8\n{path}:4: kept as it stands from here, under "
+        "`script`: there are directives without keys\n"
     )
     assert path.read_bytes() == SCRIPT
 

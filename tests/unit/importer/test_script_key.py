@@ -51,6 +51,7 @@ def test_the_keys_that_are_given_and_no_other() -> None:
          ["--gpus-per-node=4", "--gres=nvme"]),
         ({"cpus_per_gpu": 4, "mem_per_gpu": "4G"}, ["--cpus-per-gpu=4", "--mem-per-gpu=4G"]),
         ({"exclusive": True}, ["--exclusive"]),
+        ({"cpus_per_task": "default", "ntasks": 2}, ["--ntasks=2"]),
         ({"exclusive": "user"}, ["--exclusive=user"]),
         ({"nodes": 3, "ntasks_per_node": 2, "output": "%a"},
          ["--nodes=3", "--ntasks-per-node=2", "--output=%a"]),
