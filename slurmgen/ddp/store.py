@@ -6,6 +6,7 @@ in its name is that of its bytes: name and content appear together, by one renam
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -128,10 +129,8 @@ class Store:
 
     def set_aside(self, checkpoint: Checkpoint) -> None:
         """Rename a damaged file, so that it is neither tried nor counted again."""
-        try:
+        with contextlib.suppress(OSError):
             checkpoint.path.rename(checkpoint.path.with_name(checkpoint.path.name + ".damaged"))
-        except OSError:
-            pass
 
     def clean(self) -> None:
         """Remove what killed writers left. For the run's own start, before it writes."""
@@ -258,7 +257,5 @@ def _age(path: Path) -> int:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
-    except OSError:
-        pass

@@ -154,7 +154,7 @@ def test_a_system_call_that_fails_leaves_what_was_there(
         raise FULL
 
     with monkeypatch.context() as patch:
-        patch.setattr(*{"fsync": (os, "fsync")}.get(call, (Path, call)), fail)
+        patch.setattr(os if call == "fsync" else Path, call, fail)
         for step in (2, 3):
             assert not own.write(step, lambda: "two")
     assert names(folder) == before
@@ -199,7 +199,9 @@ def test_a_write_that_fails_in_the_middle(
             self.file.flush()
 
     monkeypatch.setattr(
-        module._Digesting, "__init__", lambda self, file: original(self, Tearing(file))
+        module._Digesting,
+        "__init__",
+        lambda self, file: original(self, Tearing(file)),  # type: ignore[arg-type]
     )
     assert not own.write(2, lambda: state)
     monkeypatch.undo()
