@@ -22,7 +22,7 @@ VARIABLE = "SLURMGEN_SIGNAL"
 EXIT_STOPPED = 75
 """Everything is saved: requeue me (sysexits.h: EX_TEMPFAIL). Only after a completed save."""
 
-_BEFORE, _TRAINING, _STOPPED = "before", "training", "stopped"
+_BEFORE, _TRAINING, _ENDED, _STOPPED = "before", "training", "ended", "stopped"
 
 
 class _State:
@@ -98,11 +98,14 @@ def end(*, ignore_term: bool) -> None:
     if not _state.phase or _state.pid != os.getpid():
         return
     ignore_term = ignore_term or _state.phase == _STOPPED
+    ours = (_note, signal.SIG_IGN, signal.SIG_DFL if _state.phase == _ENDED else None)
+    if _state.phase != _STOPPED:
+        _state.phase = _ENDED
     try:
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             if signal.getsignal(number) is _note:
                 signal.signal(number, signal.SIG_IGN)
-        if signal.getsignal(signal.SIGTERM) in (_note, signal.SIG_IGN):
+        if signal.getsignal(signal.SIGTERM) in ours:
             signal.signal(signal.SIGTERM, signal.SIG_IGN if ignore_term else signal.SIG_DFL)
     except ValueError:
         pass

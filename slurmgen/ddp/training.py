@@ -29,7 +29,7 @@ _OWN_KEY = "slurmgen"
 
 
 def resume(
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None,
     *,
     every_minutes: float | None = 10.0,
     every_steps: int | None = None,
@@ -57,10 +57,14 @@ def resume(
 
     Every rank must call it, after `init`. Exits with 78 where going on would be wrong: none of the
     checkpoints can be read, or another number of ranks would need what it doesn't have. Raises
-    TypeError for items that can't be saved.
+    TypeError for items that can't be saved. Without a folder (None) the loop is the same, but
+    nothing is read, saved or stopped.
     """
     return Run(
-        Store(folder, keep), items, every_seconds=(every_minutes or 0) * 60, every_steps=every_steps
+        None if folder is None else Store(folder, keep),
+        items,
+        every_seconds=(every_minutes or 0) * 60,
+        every_steps=every_steps,
     )
 
 
@@ -73,7 +77,7 @@ class Run:
 
     def __init__(
         self,
-        store: Store,
+        store: Store | None,
         items: dict[str, Any],
         *,
         every_seconds: float,
@@ -89,10 +93,11 @@ class Run:
         self._several = group.several_ranks()
         # Of its own, on the CPU: the training's own collectives go on meanwhile.
         self._group = dist.new_group(backend="gloo") if self._several else None
-        signals.install(os.environ)
+        self._off = store is None
         self._items = items
         self._shared = {name for name, item in items.items() if state.is_shared(item)}
-        self._store, self._writer = store, Writer(store)
+        self._store = store or Store(os.devnull, 1)
+        self._writer = Writer(self._store)
         self._every_seconds, self._every_steps = every_seconds, every_steps
         self._consensus = Consensus(self._group)
         self._length: int | None = None
@@ -102,7 +107,7 @@ class Run:
         self._generator_states: list[torch.Tensor] = []
         self._random: dict[str, Any] | None = None
         self._seed = torch.initial_seed()
-        self._begun = self._driven = False
+        self._begun = self._driven = self._in_body = self._wanted = False
         self._busy_said = False
         for name, item in items.items():
             state.check(name, item)
@@ -112,14 +117,17 @@ class Run:
             name: state.BucketOrder(parallel) for name, parallel in self._parallels.items()
         }
         try:
-            self._load()
+            if not self._off:
+                signals.install(os.environ)
+                self._load()
         except LaunchError as error:
             raise _exit(error) from None
         self._saved: tuple[int, int, int] | None = self._place() if self.resumed else None
         self._saved_step = self.step
         self._clock = time.monotonic()
         group.on_shutdown(self._writer.wait)
-        signals.begin()
+        if not self._off:
+            signals.begin()
 
     # --- the loop ---------------------------------------------------------------------
 
@@ -136,7 +144,7 @@ class Run:
         self._driven = False
         self._consensus.drain()
         if self._saved != self._place():
-            self._save(wait=True)
+            self.save()
         self._writer.wait()
 
     def batches(self, loader: Iterable[T], *, accumulate: int = 1) -> Iterator[T]:
@@ -177,20 +185,30 @@ class Run:
             if iterator is None:
                 return
             for batch in iterator:
+                self._in_body = True
                 yield batch
+                self._in_body = False
                 self.step += 1
                 self.batch += 1
-                if self.batch % accumulate == 0:
+                if self.batch % accumulate == 0 and not self._off:
                     self._between_steps()
             # Without a length, only now it is known that nothing is left.
             self._length = self.batch
         finally:
+            self._in_body = False
             # A traceback that holds this frame mustn't hold the workers.
             iterator = None
 
-    def save(self) -> bool:
-        """Write a checkpoint now; whether it is complete. Every rank must call it."""
-        return self._save(wait=True)
+    def save(self) -> None:
+        """Write a checkpoint, besides those that are due. Every rank must call it.
+
+        In the body of `batches` it is written once the body is done, when the step is complete;
+        elsewhere at once.
+        """
+        if self._in_body:
+            self._wanted = True
+        elif not self._off:
+            self._save(wait=True)
 
     # --- stopping ---------------------------------------------------------------------
 
@@ -205,7 +223,10 @@ class Run:
         stop, save = self._consensus.tick(stop=signals.received() is not None, save=due)
         if stop:
             self._stop()
-        if save or (self._every_steps and self.step - self._saved_step >= self._every_steps):
+        wanted, self._wanted = self._wanted, False
+        if wanted:
+            self._save(wait=True)
+        elif save or (self._every_steps and self.step - self._saved_step >= self._every_steps):
             self._save(wait=False)
 
     def _stop(self) -> None:
@@ -227,7 +248,8 @@ class Run:
 
     def _agree_to_start(self) -> bool:
         """Whether to stop before this epoch; checks that all ranks are in the same place."""
-        mine = (*self._place(), self._length, signals.received() is not None)
+        asked = signals.received() is not None and not self._off
+        mine = (*self._place(), self._length, asked)
         everyone = self._gather_all(mine)
         for rank, other in enumerate(everyone):
             if other[:4] != everyone[0][:4]:
