@@ -9,8 +9,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-INTERVAL_S = 0.02
-"""Between two questions, measured in steps: those of a run with short steps ask less often."""
+INTERVAL_S = 0.2
+"""Between two questions, counted in steps, so that runs with short steps ask less often.
+
+A question costs up to a millisecond of CPU time on busy cores; a signal comes a minute or more
+before the end.
+"""
 
 _MOST_STEPS = 64
 

@@ -75,8 +75,10 @@ def check(name: str, item: Any) -> None:
         )
 
 
-def check_values(name: str, values: Any) -> None:
-    """Raise TypeError where `values` hold what ``torch.load`` refuses to read back."""
+def check_values(name: str, item: Any) -> None:
+    """Raise TypeError where `item` holds what ``torch.load`` refuses to read back."""
+    item = unwrap(item)
+    values = item if isinstance(item, torch.Tensor | dict) else item.state_dict()
     file = io.BytesIO()
     try:
         torch.save(_skeleton(values), file)
@@ -89,12 +91,23 @@ def check_values(name: str, values: Any) -> None:
         ) from error
 
 
-def capture(item: Any) -> Any:
-    """The state of `item`, on the CPU and of its own: nothing that happens later changes it."""
+Pool = dict[Any, torch.Tensor]
+"""The memory of an earlier capture of the same item, to be written over."""
+
+
+def capture(item: Any, pool: Pool | None = None) -> Any:
+    """The state of `item`, on the CPU and of its own: nothing that happens later changes it.
+
+    pool: filled, and used again by the next call, whose result then takes the place of this one's.
+    """
     item = unwrap(item)
-    if isinstance(item, torch.Tensor | dict):
-        return snapshot(item)
-    return snapshot(item.state_dict())
+    values = item if isinstance(item, torch.Tensor | dict) else item.state_dict()
+    copies = _Copies(pool)
+    captured = copies.of(values)
+    if pool is not None:
+        pool.clear()
+        pool.update(copies.made)
+    return captured
 
 
 def restore(item: Any, state: Any) -> None:
@@ -115,31 +128,43 @@ def restore(item: Any, state: Any) -> None:
         item.load_state_dict(copy.deepcopy(state))
 
 
-def snapshot(value: Any, _seen: dict[Any, torch.Tensor] | None = None) -> Any:
+def snapshot(value: Any) -> Any:
     """A copy of `value` whose tensors are on the CPU; what shares memory still does."""
-    seen = {} if _seen is None else _seen
-    if isinstance(value, torch.Tensor):
-        key = (
-            value.device,
-            value.data_ptr() or id(value),
-            value.shape,
-            value.stride() if value.layout == torch.strided else None,
-            value.dtype,
-        )
-        if key not in seen:
-            seen[key] = value.detach().to("cpu", copy=True)
-        return seen[key]
-    if isinstance(value, _PLAIN):
-        return value
-    if type(value) in (list, tuple, set):
-        return type(value)(snapshot(item, seen) for item in value)
-    if isinstance(value, dict):
-        # A copy of the same kind: a module's has attributes, and a Counter is no plain dictionary.
-        copied = {} if type(value) is dict else copy.copy(value)
-        for key, item in value.items():
-            copied[key] = snapshot(item, seen)
-        return copied
-    return copy.deepcopy(value)
+    return _Copies(None).of(value)
+
+
+class _Copies:
+    def __init__(self, pool: Pool | None) -> None:
+        self._pool = pool
+        self.made: Pool = {}
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value.detach())
+        if isinstance(value, _PLAIN):
+            return value
+        if type(value) in (list, tuple, set):
+            return type(value)(self.of(item) for item in value)
+        if isinstance(value, dict):
+            # Of the same kind: a module's has attributes, and a Counter is no plain dictionary.
+            copied = {} if type(value) is dict else copy.copy(value)
+            for key, item in value.items():
+                copied[key] = self.of(item)
+            return copied
+        return copy.deepcopy(value)
+
+    def _tensor(self, value: torch.Tensor) -> torch.Tensor:
+        if value.layout != torch.strided or not value.numel():
+            return value.to("cpu", copy=True)
+        key = (value.device, value.data_ptr(), value.shape, value.stride(), value.dtype)
+        if key not in self.made:
+            # Fresh memory costs as much as the copy: the kernel clears it page by page.
+            old = None if self._pool is None else self._pool.get(key)
+            if old is None:
+                pinned = self._pool is not None and value.is_cuda
+                old = torch.empty_like(value, device="cpu", pin_memory=pinned)
+            self.made[key] = old.copy_(value)
+        return self.made[key]
 
 
 def _skeleton(value: Any) -> Any:

@@ -105,13 +105,14 @@ class Run:
         self._saved_loader: dict[str, Any] | None = None
         self._generators: list[torch.Generator] = []
         self._generator_states: list[torch.Tensor] = []
+        self._pools: dict[str, state.Pool] = {}
         self._random: dict[str, Any] | None = None
         self._seed = torch.initial_seed()
         self._begun = self._driven = self._in_body = self._wanted = False
         self._busy_said = False
         for name, item in items.items():
             state.check(name, item)
-            state.check_values(name, state.capture(item))
+            state.check_values(name, item)
         self._parallels = self._find_parallels()
         self._orders = {
             name: state.BucketOrder(parallel) for name, parallel in self._parallels.items()
@@ -320,7 +321,9 @@ class Run:
 
     def _assemble(self, ranks: list[Any]) -> dict[str, Any]:
         content = {
-            name: state.capture(self._items[name]) for name in self._items if name in self._shared
+            name: state.capture(item, self._pools.setdefault(name, {}))
+            for name, item in self._items.items()
+            if name in self._shared
         }
         content[_OWN_KEY] = {
             "format": _FORMAT,
