@@ -70,7 +70,6 @@ def rank(megabytes: int, rounds: int, pairs: int) -> None:
     model, optimizer, step = build(megabytes * (1 << 20) // (65 * 8), rows=64)
     for _ in range(5):
         step()
-    base = [timed(step) for _ in range(30)]
 
     def in_the_loop() -> None:
         step()
@@ -79,26 +78,34 @@ def rank(megabytes: int, rounds: int, pairs: int) -> None:
             torch.save(content, "loop.pt")
         torch.distributed.barrier()
 
-    plain = [timed(in_the_loop) for _ in range(rounds)]
     run = ddp.resume("saved", every_minutes=None, model=model, optimizer=optimizer)
-    saving, during = [], []
+
+    def background() -> None:
+        step()
+        run._save(wait=False)
+        torch.distributed.barrier()
+
+    def neither() -> None:
+        step()
+        torch.distributed.barrier()
+
+    # Each beside a step that doesn't save, since the machine's speed changes meanwhile.
+    plain, saving, during, normal = [], [], [], []
     for _ in range(rounds):
-
-        def background() -> None:
-            step()
-            run._save(wait=False)
-            torch.distributed.barrier()
-
-        saving.append(timed(background))
-        during += [timed(step) for _ in range(8)]
-        run.step += 1
+        before = timed(neither)
+        normal.append(before)
+        plain.append(timed(in_the_loop) - before)
+        before = timed(neither)
+        saving.append(timed(background) - before)
+        during.append(timed(neither) / before)
         run._writer.wait()
-    normal = median(base)
+        run.step += 1
     ddp.print0(
-        f"checkpoint of {megabytes} MiB, {ddp.world_size()} ranks, step {normal * 1e3:.1f} ms\n"
-        f"  stall, torch.save in the loop  {(median(plain) - normal) * 1e3:7.1f} ms\n"
-        f"  stall, ddp.resume              {(median(saving) - normal) * 1e3:7.1f} ms"
-        f"  (steps while it is written {median(during) / normal:.2f} times as long)"
+        f"checkpoint of {megabytes} MiB, {ddp.world_size()} ranks, step of"
+        f" {median(normal) * 1e3:.1f} ms\n"
+        f"  stall, torch.save in the loop  {median(plain) * 1e3:7.1f} ms\n"
+        f"  stall, ddp.resume              {median(saving) * 1e3:7.1f} ms"
+        f"  (the step after it {median(during):.2f} times as long: it is being written)"
     )
 
     # --- step -------------------------------------------------------------------------
@@ -122,9 +129,10 @@ def rank(megabytes: int, rounds: int, pairs: int) -> None:
             pair, cpu = {}, {}
             # Who begins changes, so that a machine that slows down favours neither.
             for action in (ours, theirs) if number % 2 else (theirs, ours):
-                before = time.process_time()
+                torch.distributed.barrier()
+                used = time.process_time()
                 pair[action] = timed(action)
-                cpu[action] = time.process_time() - before
+                cpu[action] = time.process_time() - used
             cpu_ratios.append(cpu[ours] / cpu[theirs])
             ratios.append(pair[ours] / pair[theirs])
             seconds.append(pair[theirs] / steps)
