@@ -111,8 +111,8 @@ def render_job(planned: Planned) -> str:
 
     Raises InvalidInput, also where a template changed what the plan decided.
     """
+    from slurmgen.agreement import check_script
     from slurmgen.render import render
-    from slurmgen.script import check_script
 
     templates = project_templates(planned.root)
     try:
