@@ -1,7 +1,5 @@
 """A program that is told to save: exits 75 after USR1, USR2 or TERM, and goes on when restarted.
 
-usage: saves.py [instead-of-75]
-
 The ranks end at different times, as real ones do: rank 0 takes a second to save.
 """
 
@@ -11,7 +9,7 @@ import signal
 import sys
 import time
 
-status = int(sys.argv[1]) if len(sys.argv) > 1 else 75
+status = int(os.environ.get("STATUS", "75"))
 rank = int(os.environ.get("SLURM_PROCID", "0"))
 restart = int(os.environ["SLURMGEN_RESTART"])
 told = []
@@ -32,9 +30,13 @@ if restart + 1 >= int(wanted):
 if "AT_ONCE" not in os.environ:
     while not told:
         time.sleep(0.05)
+time.sleep(0.3)
 if rank == 0:
     time.sleep(0.8)
     if "PROGRESS" in os.environ:
         pathlib.Path(os.environ["SLURMGEN_PROGRESS"]).write_text(f"{restart}\n")
+# Python takes its handlers back while it ends, and a late signal would then be its status.
+for name in ("USR1", "USR2", "TERM"):
+    signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_IGN)
 print(f"rank {rank} saved after {''.join(told)}", flush=True)
 sys.exit(status)

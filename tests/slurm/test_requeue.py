@@ -1,6 +1,6 @@
 """`requeue: {…}` on a real Slurm: what brings a job back, and what must not.
 
-All jobs run side by side: a requeued one spends most of its time waiting.
+All jobs run side by side, since one that is requeued spends most of its time waiting.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ pytestmark = pytest.mark.slurm
 
 PROGRAM = Path(__file__).with_name("saves.py")
 GENERIC = Profile(name="generic")
-# Jobs in `low` are preempted by those in `high`, and told 30 seconds before.
+# Jobs in `low` make room for those in `high`, and are told 30 seconds before.
 SHAPE = Shape(
-    gpus_per_node=1,
+    gpus_per_node=2,
     extra_conf=(
         "PreemptType=preempt/partition_prio",
         "PreemptMode=REQUEUE",
@@ -41,101 +41,119 @@ LAUNCHERS: dict[str, dict[str, Any]] = {
     "srun": {"nodes": 2, "ntasks_per_node": 2},
     "plain": {"launcher": "plain"},
 }
+# What is done to a job once its program runs (JOB: its id), and more keys of its job file.
+BACK: dict[str, tuple[str, dict[str, Any]]] = {
+    "the signal": ("scancel --signal=USR1 JOB", {}),
+    "USR2": ("scancel --signal=USR2 JOB", {"requeue": {"signal": "USR2"}}),
+    "the signal to the batch shell": ("scancel --batch --signal=USR1 JOB", {}),
+    "the signal to both": ("scancel --full --signal=USR1 JOB", {}),
+    "TERM to the program": ("scancel --signal=TERM JOB", {}),
+    "scontrol requeue": ("scontrol requeue JOB", {}),
+    "the time limit": ("", {"time": "2m", "requeue": {"signal": "USR1@50"}}),
+    "preemption": (
+        "sbatch --partition=high --nodes=2 --gres=gpu:2 --mem=100M --output=/dev/null --wrap=true",
+        {"partition": "low", "gpus_per_node": 1, "ntasks_per_node": None},
+    ),
+}
+STAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "scancel": ("scancel JOB", {}),
+    "scancel of a stopped job": ("scancel --signal=STOP JOB; sleep 1; scancel JOB", {}),
+    "TERM to the batch shell": ("scancel --batch --signal=TERM JOB", {}),
+    "TERM to both": ("scancel --full --signal=TERM JOB", {}),
+    "another status": ("scancel --signal=USR1 JOB", {"env": {"STATUS": "3"}}),
+}
+ALONE: dict[str, tuple[str, dict[str, Any]]] = {
+    # The last task's own id is that of the array.
+    "array": ("scancel --signal=USR1 JOB_1; scancel JOB_0", {"array": "0-1"}),
+    "idle": ("", {"env": {"AT_ONCE": "1", "RUNS": "99"}}),
+    "busy": ("", {"env": {"AT_ONCE": "1", "PROGRESS": "1", "RUNS": "8"}}),
+    "no restart left": (
+        "",
+        {"requeue": {"max_restarts": 2}, "env": {"AT_ONCE": "1", "RUNS": "99"}},
+    ),
+    "text with input": (
+        "scancel --signal=TERM JOB",
+        {"input": str(PROGRAM), "command": f"head -n 1\n{sys.executable} {PROGRAM}\necho no"},
+    ),
+}
+ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 
 
 @dataclass
-class Case:
-    """A job, what is done to it once its program runs, and how it ended.
+class Job:
+    """A job of one case: its id, and what Slurm and its log say in the end."""
 
-    once: a command in which JOB is the job's id. job: more keys of the job file.
-    """
-
-    once: str = ""
-    job: dict[str, Any] = field(default_factory=dict)
-    command: tuple[str, ...] = ()
-    job_id: str = ""
-    folder: Path = Path()
+    once: str
+    job_id: str
+    folder: Path
+    records: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def log(self) -> str:
-        logs = sorted(self.folder.glob("log*"))
-        return "\n".join(path.read_text() for path in logs)
+        return "\n".join(path.read_text() for path in sorted(self.folder.glob("log*")))
+
+    @property
+    def notes(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob("slurmgen-*"))
+
+    def ended(self) -> tuple[str, int, str]:
+        """The state, the number of restarts and the exit code of the only task."""
+        (record,) = self.records
+        return record["JobState"], int(record["Restarts"]), record["ExitCode"]
 
 
-USR1_AND_USR2 = {"requeue": {"signal": "USR2@90"}}
-BACK = {
-    "the job's signal": Case("scancel --signal=USR1 JOB"),
-    "USR2": Case("scancel --signal=USR2 JOB", USR1_AND_USR2),
-    "the signal to the batch shell": Case("scancel --batch --signal=USR1 JOB"),
-    "the signal to both": Case("scancel --full --signal=USR1 JOB"),
-    "TERM to the program": Case("scancel --signal=TERM JOB"),
-    "scontrol requeue": Case("scontrol requeue JOB"),
-    "the time limit": Case(job={"time": "2m", "requeue": {"signal": "USR1@50"}}),
-}
-STAYS = {
-    "scancel": Case("scancel JOB"),
-    "scancel of a stopped job": Case("scancel --signal=STOP JOB; sleep 1; scancel JOB"),
-    "TERM to the batch shell": Case("scancel --batch --signal=TERM JOB"),
-    "TERM to both": Case("scancel --full --signal=TERM JOB"),
-    "another status": Case("scancel --signal=USR1 JOB", command=("3",)),
-    "no restart left": Case(
-        "scancel --signal=USR1 JOB", {"requeue": {"max_restarts": 1}, "env": {"RUNS": "9"}}
-    ),
-}
-ALONE = {
-    "array": Case("scancel --signal=USR1 JOB_1", {"array": "0-1", "env": {"RUNS": "2"}}),
-    "cancelled array": Case("scancel JOB_1", {"array": "0-1"}),
-    "at once": Case(job={"env": {"AT_ONCE": "1", "RUNS": "99"}}),
-    "at once with progress": Case(job={"env": {"AT_ONCE": "1", "PROGRESS": "1", "RUNS": "8"}}),
-    "input": Case(
-        "scancel --signal=USR1 JOB",
-        {"input": str(PROGRAM), "command": f"head -n 1\n{sys.executable} {PROGRAM}"},
-    ),
-    "preempted": Case(job={"partition": "low", "nodes": 2, "gpus_per_node": 1}),
-    "plain preempted": Case(),
-}
+class Jobs:
+    """Submits, does what is to be done, and waits for all."""
 
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.sandbox = sandbox
+        self.folder = folder
+        self.all: dict[str, Job] = {}
 
-def all_cases() -> Iterator[tuple[str, str, Case]]:
-    for launcher in LAUNCHERS:
-        for name, case in (BACK | STAYS).items():
-            yield f"{launcher}: {name}", launcher, Case(case.once, case.job, case.command)
-    for name, case in ALONE.items():
-        if name != "plain preempted":
-            yield name, "" if name == "preempted" else "plain", case
-
-
-@dataclass
-class Cluster:
-    sandbox: Sandbox
-    folder: Path
-
-    def submit(self, name: str, launcher: str, case: Case) -> None:
-        case.folder = self.folder / re.sub(r"\W", "-", name)
-        case.folder.mkdir()
+    def submit(self, name: str, launcher: str, once: str, more: dict[str, Any]) -> None:
+        folder = self.folder / re.sub(r"\W", "-", name)
+        folder.mkdir()
         job: dict[str, Any] = {
             "time": "10m",
             "mem": "1G",
             "requeue": {},
-            "output": str(case.folder / ("log-%a" if "array" in case.job else "log")),
-            "command": [sys.executable, str(PROGRAM), *case.command],
-            **LAUNCHERS.get(launcher, {}),
-            **case.job,
+            "output": str(folder / ("log-%a" if "array" in more else "log")),
+            "command": [sys.executable, str(PROGRAM)],
+            **LAUNCHERS[launcher],
+            **more,
         }
-        script = case.folder / "job.sbatch"
+        script = folder / "job.sbatch"
         script.write_text(render(resolve(JobSpec(**job), GENERIC)))
-        done = self.sandbox.run(["sbatch", "--parsable", str(script)], cwd=case.folder)
+        done = self.sandbox.run(["sbatch", "--parsable", str(script)], cwd=folder)
         assert done.returncode == 0, done.stderr
-        case.job_id = done.stdout.strip()
+        self.all[name] = Job(once, done.stdout.strip(), folder)
 
-    def show(self, job_id: str) -> list[dict[str, str]]:
-        """What Slurm knows of a job, for each task of an array."""
-        shown = self.sandbox.run(["scontrol", "show", "job", job_id]).stdout
-        return [dict(re.findall(r"(\w+)=(\S*)", text)) for text in shown.strip().split("\n\n")]
+    def do(self) -> None:
+        tasks = {name: 2 if "array" in name else 1 for name in self.all}
+        tasks.update({name: 4 for name in self.all if name.startswith("srun: ")})
+        tasks["srun: preemption"] = 2
+        for name, job in self.all.items():
+            if job.once:
+                until(lambda: job.log.count("ready") >= tasks[name], lambda: name + job.log, 60)
+        # One newcomer takes the place of both.
+        done = {"sbatch" in job.once: job.once for job in self.all.values()}[True]
+        for job in self.all.values():
+            if "sbatch" not in job.once:
+                self.shell(job.once.replace("JOB", job.job_id))
+        self.shell(done)
+
+    def wait(self) -> None:
+        for name, job in self.all.items():
+            until(lambda: self.has_ended(job), lambda: f"{name}: {job.records}\n{job.log}", 200)
+
+    def has_ended(self, job: Job) -> bool:
+        shown = self.sandbox.run(["scontrol", "show", "job", job.job_id]).stdout
+        job.records = [dict(re.findall(r"(\w+)=(\S*)", text)) for text in shown.split("\n\n")][:-1]
+        return all(record["JobState"] in ENDED for record in job.records)
 
     def shell(self, text: str) -> None:
         done = self.sandbox.run(["bash", "-ec", text])
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, f"{text}: {done.stderr}"
 
 
 def until(met: Callable[[], bool], what: Callable[[], str], seconds: float) -> None:
@@ -145,4 +163,76 @@ def until(met: Callable[[], bool], what: Callable[[], str], seconds: float) -> N
         time.sleep(0.2)
 
 
-ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Job]]:
+    folder = tmp_path_factory.mktemp("requeue")
+    with Sandbox.up(name="requeue", shape=SHAPE, directory=folder / "sandbox") as sandbox:
+        jobs = Jobs(sandbox, folder)
+        for launcher in LAUNCHERS:
+            for name, (once, more) in (BACK | STAYS).items():
+                jobs.submit(f"{launcher}: {name}", launcher, once, more)
+        for name, (once, more) in ALONE.items():
+            jobs.submit(name, "plain", once, more)
+        jobs.do()
+        jobs.wait()
+        yield jobs.all
+
+
+@pytest.mark.parametrize("case", BACK)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_it_comes_back(jobs: dict[str, Job], launcher: str, case: str) -> None:
+    job = jobs[f"{launcher}: {case}"]
+    assert job.ended() == ("COMPLETED", 1, "0:0"), job.log
+    for rank in range(job.log.count("run 0 ready")):
+        # In one log, the first run's lines not truncated by the second.
+        assert job.log.index(f"rank {rank} run 0 ready") < job.log.index(f"rank {rank} saved")
+        assert job.log.index(f"rank {rank} saved") < job.log.index(f"rank {rank} done")
+    assert job.notes == []
+
+
+@pytest.mark.parametrize("case", STAYS)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_it_stays_away(jobs: dict[str, Job], launcher: str, case: str) -> None:
+    job = jobs[f"{launcher}: {case}"]
+    state, restarts, exit_code = job.ended()
+    assert restarts == 0, job.log
+    if "scancel" in case:
+        assert state == "CANCELLED"
+    elif case == "TERM to both":
+        # srun is a child of the batch shell, and kills the program when it gets TERM itself.
+        assert (state, exit_code) in {("FAILED", "75:0"), ("FAILED", "137:0")}
+    else:
+        assert (state, exit_code) == ("FAILED", "3:0" if case == "another status" else "75:0")
+    if case == "TERM to the batch shell":
+        assert job.log.count("saved after SIGTERM") == job.log.count("ready")
+        assert f"slurmgen: job {job.job_id} is not requeued: it was cancelled" in job.log
+
+
+def test_a_task_of_an_array_comes_back_alone(jobs: dict[str, Job]) -> None:
+    records = {record["ArrayTaskId"]: record for record in jobs["array"].records}
+    assert (records["0"]["JobState"], records["0"]["Restarts"]) == ("CANCELLED", "0")
+    assert (records["1"]["JobState"], records["1"]["Restarts"]) == ("COMPLETED", "1")
+
+
+def test_it_ends_where_it_makes_no_progress(jobs: dict[str, Job]) -> None:
+    job = jobs["idle"]
+    assert job.ended() == ("FAILED", 4, "75:0")
+    assert "is not requeued: five runs in a row made no progress" in job.log
+    assert job.notes == [f"slurmgen-{job.job_id}.restarts"]
+
+
+def test_progress_is_what_the_program_writes(jobs: dict[str, Job]) -> None:
+    assert jobs["busy"].ended() == ("COMPLETED", 7, "0:0"), jobs["busy"].log
+
+
+def test_it_comes_back_as_often_as_it_may(jobs: dict[str, Job]) -> None:
+    job = jobs["no restart left"]
+    assert job.ended() == ("FAILED", 2, "75:0")
+    assert "is not requeued: it has come back 2 time(s), which is max_restarts" in job.log
+
+
+def test_a_command_text_is_told_and_reads_the_jobs_input(jobs: dict[str, Job]) -> None:
+    job = jobs["text with input"]
+    assert job.ended() == ("COMPLETED", 1, "0:0"), job.log
+    assert job.log.count(PROGRAM.read_text().split("\n", 1)[0]) == 2
+    assert job.log.count("\nno") == 1
