@@ -27,7 +27,8 @@ def requeue_signal(text: str) -> str:
     if flags:
         raise Refusal(
             f'"{text}" has the flags {flags}',
-            why="the signal goes to the program, and the script passes on what only it gets",
+            why="the signal goes to the program itself, and what the batch shell alone gets is "
+            "passed on to it",
             fix=f"write {_NAMES.get(name, 'USR1')}@{seconds}",
         )
     if name not in _NAMES:
