@@ -12,7 +12,7 @@ import time
 status = int(os.environ.get("STATUS", "75"))
 rank = int(os.environ.get("SLURM_PROCID", "0"))
 restart = int(os.environ["SLURMGEN_RESTART"])
-told = []
+told: list[str] = []
 
 
 def tell(number, _frame):

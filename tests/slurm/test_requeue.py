@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ class Job:
     once: str
     job_id: str
     folder: Path
+    tasks: int
     records: list[dict[str, str]] = field(default_factory=list)
 
     @property
@@ -95,6 +97,10 @@ class Job:
     @property
     def notes(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("slurmgen-*"))
+
+    def is_ready(self) -> bool:
+        """Whether every task has come to the point at which it can be told."""
+        return self.log.count("ready") >= self.tasks
 
     def ended(self) -> tuple[str, int, str]:
         """The state, the number of restarts and the exit code of the only task."""
@@ -123,28 +129,24 @@ class Jobs:
             **more,
         }
         script = folder / "job.sbatch"
-        script.write_text(render(resolve(JobSpec(**job), GENERIC)))
+        plan = resolve(JobSpec(**job), GENERIC)
+        script.write_text(render(plan))
         done = self.sandbox.run(["sbatch", "--parsable", str(script)], cwd=folder)
         assert done.returncode == 0, done.stderr
-        self.all[name] = Job(once, done.stdout.strip(), folder)
+        tasks = plan.layout.ntasks * (2 if "array" in more else 1)
+        self.all[name] = Job(once, done.stdout.strip(), folder, tasks)
 
     def do(self) -> None:
-        tasks = {name: 2 if "array" in name else 1 for name in self.all}
-        tasks.update({name: 4 for name in self.all if name.startswith("srun: ")})
-        tasks["srun: preemption"] = 2
-        for name, job in self.all.items():
-            if job.once:
-                until(lambda: job.log.count("ready") >= tasks[name], lambda: name + job.log, 60)
-        # One newcomer takes the place of both.
-        done = {"sbatch" in job.once: job.once for job in self.all.values()}[True]
         for job in self.all.values():
-            if "sbatch" not in job.once:
-                self.shell(job.once.replace("JOB", job.job_id))
-        self.shell(done)
+            if job.once:
+                until(job.is_ready, job, 60)
+        # One newcomer makes all that can be preempted give way.
+        for text in {job.once.replace("JOB", job.job_id) for job in self.all.values()}:
+            self.shell(text)
 
     def wait(self) -> None:
-        for name, job in self.all.items():
-            until(lambda: self.has_ended(job), lambda: f"{name}: {job.records}\n{job.log}", 200)
+        for job in self.all.values():
+            until(partial(self.has_ended, job), job, 200)
 
     def has_ended(self, job: Job) -> bool:
         shown = self.sandbox.run(["scontrol", "show", "job", job.job_id]).stdout
@@ -156,10 +158,10 @@ class Jobs:
         assert done.returncode == 0, f"{text}: {done.stderr}"
 
 
-def until(met: Callable[[], bool], what: Callable[[], str], seconds: float) -> None:
+def until(met: Callable[[], bool], job: Job, seconds: float) -> None:
     end = time.monotonic() + seconds
     while not met():
-        assert time.monotonic() < end, what()
+        assert time.monotonic() < end, f"{job}\n{job.log}"
         time.sleep(0.2)
 
 
