@@ -111,7 +111,6 @@ def render_job(planned: Planned) -> str:
 
     Raises InvalidInput, also where a template changed what the plan decided.
     """
-    from slurmgen.agreement import check_script
     from slurmgen.render import render
 
     templates = project_templates(planned.root)
@@ -123,6 +122,8 @@ def render_job(planned: Planned) -> str:
     except InvalidInput as error:
         raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
     if templates is not None:
+        from slurmgen.agreement import check_script
+
         check_script(text, planned.plan)
     return text
 

@@ -230,7 +230,9 @@ _BASH_VARIABLES = frozenset(
     "BASH_VERSINFO BASHPID DIRSTACK FUNCNAME GROUPS".split()
 )
 # The rendered script's own.
-_SCRIPT_VARIABLES = frozenset("command first_node init task".split())
+_SCRIPT_VARIABLES = frozenset(
+    "before caught command first_node init job notes pause status step task terminated why".split()
+)
 
 
 def refused_variable(name: str) -> Refusal | None:

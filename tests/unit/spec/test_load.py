@@ -90,6 +90,7 @@ WRONG = {
     "requeue: {max_restarts: 10001}": (2, 25, "not a number of restarts", "max_restarts: 20"),
     "requeue: {max_restart: 2}": (2, 11, 'unknown key "max_restart" in requeue', "max_restarts"),
     "max_restarts: 2": (2, 1, 'unknown key "max_restarts"', "requeue: {max_restarts: 20}"),
+    "env: {job: x}": (2, 7, "a name of the script's own", "rename"),
     "env: {SLURMGEN_PROGRESS: x}": (2, 7, "is set by the script", "remove"),
     "gpus_per_node: 4\nsbatch: {gpu-bind: 'single:1'}": (3, 10, "single:1 with 4 GPUs", "remove"),
     "sbatch: {gpus-per-t: {value: 1, plugin: true}}": (2, 10, "not a plugin's", "gpus-per-task"),
