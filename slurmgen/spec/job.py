@@ -7,14 +7,15 @@ what concerns several keys is in `spec/checks.py`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from slurmgen.spec import checks
 from slurmgen.spec import fields as f
 from slurmgen.spec.base import SpecModel
 from slurmgen.spec.quick import MOST, MOST_TASKS
+from slurmgen.spec.requeue import MAX_RESTARTS, SIGNAL
 from slurmgen.spec.setup import Setup
 
 # Tasks in all: no job has more, and a plan of them can still be drawn.
@@ -22,6 +23,22 @@ Tasks = Annotated[int, Field(ge=1, le=MOST_TASKS)]
 # Slurm keeps counts of nodes, of tasks on a node and of CPUs in 16 bits, and uses the top
 # values itself (NO_VAL16 in slurm/slurm.h).
 Count = Annotated[int, Field(ge=1, le=MOST)]
+
+
+class Requeue(SpecModel):
+    """A job that comes back: it is told to save in time, and its exit status 75 requeues it."""
+
+    signal: f.RequeueSignal = Field(
+        SIGNAL, description="USR1 or USR2, and how many seconds before the time limit"
+    )
+    max_restarts: f.Restarts = Field(
+        MAX_RESTARTS, description="how often it may come back, preemptions by Slurm counted too"
+    )
+
+
+def _requeue_form(value: Any) -> str:
+    """Which of the two forms of `requeue` is meant, so that errors speak of one."""
+    return "block" if isinstance(value, (dict, Requeue)) else "switch"
 
 
 class JobSpec(SpecModel):
@@ -71,7 +88,18 @@ class JobSpec(SpecModel):
     array: f.Array | None = Field(None, examples=["0-15%4"])
     dependency: f.Dependency | None = Field(None, examples=["afterok:1234"])
     signal: f.Signal | None = Field(None, examples=["USR1@120"])
-    requeue: bool | None = None
+    requeue: (
+        Annotated[
+            Annotated[bool, Tag("switch")] | Annotated[Requeue, Tag("block")],
+            Discriminator(_requeue_form),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="true, false: whether Slurm may start the job again; or what makes it save "
+        "and come back",
+        examples=["{signal: USR1@180, max_restarts: 20}"],
+    )
     mail_type: f.MailType | None = Field(None, examples=["END,FAIL"])
     mail_user: f.NameList | None = None
     output: f.LogPattern | None = Field(None, examples=["logs/%x-%j.out"])
