@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -238,6 +239,7 @@ class Run:
         # From here on a signal could only spoil the exit status.
         signals.mark_stopped()
         if group.is_main():
+            self._note_progress()
             received = signals.received()
             cause = received.name if received else "a signal to another rank"
             say(
@@ -246,6 +248,13 @@ class Run:
             )
         group.shutdown()
         raise SystemExit(signals.EXIT_STOPPED)
+
+    def _note_progress(self) -> None:
+        """For the batch script, which ends a job whose restarts get nowhere."""
+        path = os.environ.get("SLURMGEN_PROGRESS")
+        if path:
+            with suppress(OSError), open(path, "w", encoding="utf-8") as file:
+                file.write(f"step {self.step}\n")
 
     def _agree_to_start(self) -> bool:
         """Whether to stop before this epoch; checks that all ranks are in the same place."""

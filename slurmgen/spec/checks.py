@@ -64,6 +64,15 @@ def _script(spec: JobSpec) -> Iterator[Conflict]:
                 "a script is kept as it is: nothing is rendered into it but the directives",
                 f"move what {key} says into the script, or write command in place of script",
             )
+    if spec.requeue is not None and not isinstance(spec.requeue, bool):
+        yield _conflict(
+            "requeue",
+            ("script", "requeue"),
+            "requeue with a signal, and a script of the job's own",
+            "the lines that pass the signal on and requeue are rendered, and a script is kept as "
+            "it is",
+            "write requeue: true, or a command in place of script",
+        )
 
 
 def _program(spec: JobSpec) -> Iterator[Conflict]:
