@@ -50,6 +50,9 @@ def check_script(text: str, plan: JobPlan) -> None:
     elif not any(line.lstrip().startswith("srun ") for line in text.split("\n")):
         what = "the rendered script has no srun line"
         problems.append(_problem(plan, what, "the job would start nothing"))
+    if plan.requeue is not None and "scontrol requeue" not in text:
+        what = "the rendered script requeues nothing"
+        problems.append(_problem(plan, what, "the job would save, end and not come back"))
     if problems:
         raise InvalidInput(problems)
 

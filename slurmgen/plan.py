@@ -31,6 +31,13 @@ class Directive(NamedTuple):
     key: KeyPath
 
 
+class Requeue(NamedTuple):
+    """The name of the signal that tells the program to save, and how often the job comes back."""
+
+    signal: str
+    max_restarts: int
+
+
 class JobPlan(NamedTuple):
     """A job as it will be rendered.
 
@@ -70,6 +77,7 @@ class JobPlan(NamedTuple):
     srun: tuple[str, ...]
     rendezvous: Rendezvous
     script: str | None = None
+    requeue: Requeue | None = None
 
     @property
     def world_size(self) -> int:
@@ -182,6 +190,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         vendor=node_type.vendor if node_type else "nvidia",
         srun=profile.srun,
         rendezvous=profile.rendezvous,
+        requeue=_requeue(spec),
     )
 
 
@@ -235,6 +244,13 @@ def _words(spec: JobSpec) -> tuple[str, ...]:
     return () if isinstance(spec.command, str) else tuple(spec.command or ())
 
 
+def _requeue(spec: JobSpec) -> Requeue | None:
+    given = spec.requeue
+    if given is None or isinstance(given, bool):
+        return None
+    return Requeue(given.signal.partition("@")[0], given.max_restarts)
+
+
 def _cpus_per_task(
     spec: JobSpec, node_type: NodeType | None, layout: Layout, gpus: int
 ) -> int | None:
@@ -272,10 +288,15 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
     if spec.exclusive is not None:
         scope = None if spec.exclusive == "true" else spec.exclusive
         found.append(Directive("exclusive", scope, ("exclusive",)))
+    requeue = None if isinstance(spec.requeue, bool) else spec.requeue
     for key in _AFTER:
-        value = values.get(key)
+        value, origin = values.get(key), (key,)
+        if value is None and requeue is not None:
+            # A job that starts again would truncate the log of its run before.
+            value = {"signal": requeue.signal, "open_mode": "append"}.get(key)
+            origin = ("requeue",)
         if value is not None:
-            found.append(Directive(_OPTIONS[key], value, (key,)))
+            found.append(Directive(_OPTIONS[key], value, origin))
     if spec.requeue is not None:
         found.append(Directive("requeue" if spec.requeue else "no-requeue", None, ("requeue",)))
     for option, value in profile.sbatch.items():

@@ -112,6 +112,10 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "summary": summary(plan),
         "directives": [directive_line(directive) for directive in plan.directives],
         "launcher": plan.launcher,
+        "signal": plan.requeue.signal if plan.requeue else None,
+        "max_restarts": plan.requeue.max_restarts if plan.requeue else None,
+        "is_array": plan.array is not None,
+        "several_tasks": plan.layout.ntasks > 1,
         "module_purge": bool(modules and modules.purge),
         "module_use": [bash_expandable(path, required=True) for path in plan.module_use],
         "modules": [bash_word(name) for name in plan.modules],
@@ -289,6 +293,9 @@ def _trap(plan: JobPlan) -> str:
     A signal that Bash traps has its default meaning again in what Bash starts.
     """
     signal = next((d.value for d in plan.directives if d.option == "signal"), None)
+    if plan.requeue is not None:
+        # TERM is how preemption tells the program to save.
+        return f"trap : {plan.requeue.signal} TERM; "
     if signal is None:
         return ""
     from slurmgen.spec.signal import flags_and_name

@@ -91,6 +91,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--train-size", type=int, default=8192)
     parser.add_argument("--checkpoint", type=Path, default=Path("checkpoints/digits.pt"))
+    # A requeued job keeps its id, and so finds what it has done; another job starts anew.
+    job = os.environ.get("SLURM_JOB_ID")
+    folder = Path(f"checkpoints/job-{job}") if job else None
+    parser.add_argument("--resume", type=Path, default=folder, metavar="FOLDER")
+    parser.add_argument("--save-steps", type=int)
     return parser.parse_args()
 
 
@@ -129,10 +134,19 @@ def main() -> None:
 
     ddp.print0(f"device {device.type}, precision {half if on_gpu else torch.float32}")
 
-    for epoch in range(options.epochs):
-        start = time.perf_counter()
-        total = torch.zeros((), device=device)
-        for images, labels in batches:
+    total = torch.zeros((), device=device)
+    run = ddp.resume(
+        options.resume,
+        model=parallel,
+        optimizer=optimizer,
+        schedule=schedule,
+        scaler=scaler,
+        total=total,
+        every_steps=options.save_steps,
+    )
+    for epoch in run.epochs(options.epochs):
+        start, before = time.perf_counter(), run.batch
+        for images, labels in run.batches(batches):
             with precision():
                 loss = F.cross_entropy(parallel(images.to(device)), labels.to(device))
             optimizer.zero_grad()
@@ -152,11 +166,12 @@ def main() -> None:
                 right += (guesses == labels.to(device)).sum()
                 seen += len(labels)
         accuracy = (ddp.all_mean(right) / ddp.all_mean(seen)).item()
-        speed = len(batches) * options.global_batch_size / seconds
+        speed = (run.batch - before) * options.global_batch_size / seconds
         ddp.print0(
             f"epoch {epoch + 1}/{options.epochs} loss {loss_mean:.6f}"
             f" accuracy {accuracy:.4f} images/s {speed:.0f}"
         )
+        total.zero_()
 
     ddp.save({"model": model.state_dict(), "epochs": options.epochs}, options.checkpoint)
     ddp.print0(f"checkpoint {options.checkpoint.resolve()}")

@@ -134,6 +134,8 @@ def render_job(planned: Planned) -> str:
     except InvalidInput as error:
         raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
     if templates is not None:
+        from slurmgen.agreement import check_script
+
         check_script(text, planned.plan)
     return text
 

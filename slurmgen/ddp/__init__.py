@@ -7,9 +7,11 @@ one rank. A training program may also use the functions below, under any launche
 
     ddp.init()
     model = ddp.wrap(model)
-    for batch in ddp.loader(dataset, global_batch_size=256):
-        ...
-    ddp.save(model.state_dict(), "model.pt")
+    loader = ddp.loader(dataset, global_batch_size=256)
+    run = ddp.resume("checkpoints", model=model, optimizer=optimizer)
+    for epoch in run.epochs(90):
+        for batch in run.batches(loader):
+            ...
     ddp.shutdown()
 
 Needs the standard library and torch, nothing else of slurmgen's. torch is imported by the first
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         world_size,
         wrap,
     )
+    from slurmgen.ddp.training import resume
 
 __all__ = [
     "all_mean",
@@ -47,13 +50,19 @@ __all__ = [
     "local_rank",
     "print0",
     "rank",
+    "resume",
     "save",
     "shutdown",
     "world_size",
     "wrap",
 ]
 
-_OTHER_HOMES = {"load": "checkpoint", "save": "checkpoint", "loader": "data"}
+_OTHER_HOMES = {
+    "load": "checkpoint",
+    "save": "checkpoint",
+    "loader": "data",
+    "resume": "training",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import group
+from slurmgen.ddp import group, store
 
 
 def save(obj: object, path: str | os.PathLike[str]) -> None:
@@ -39,9 +39,14 @@ def load(path: str | os.PathLike[str], default: Any = None, *, weights_only: boo
     Every rank must call it, and each reads the file; whether it exists is rank 0's word, so that
     ranks can't disagree about where to go on from. weights_only: as in ``torch.load``; pass False
     only for files you trust, since they can run code.
+
+    Where `path` is a folder that `resume` writes to, the last checkpoint in it that is whole.
     """
     if not _from_main(Path(path).exists()):
         return default
+    if Path(path).is_dir():
+        found = store.Store(path, keep=1).latest()
+        return default if found is None else found
     return torch.load(path, map_location="cpu", weights_only=weights_only)
 
 
@@ -50,18 +55,13 @@ def _write(obj: object, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            torch.save(obj, file)
-            file.flush()
+            store.dump(obj, file)
             os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
     # The new name is on disk only once its folder is.
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    store.sync_folder(path.parent)
 
 
 def _from_main(value: bool) -> bool:

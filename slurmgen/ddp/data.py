@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import random
+import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from slurmgen.ddp import group
+from slurmgen.ddp import group, signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
+
+
+class Batch(list[int]):
+    """The indices of one batch, and what a worker's random numbers for it start from."""
+
+    seed = 0
 
 
 class GlobalBatchSampler(Sampler[list[int]]):
@@ -54,23 +62,32 @@ class GlobalBatchSampler(Sampler[list[int]]):
         self.seed = seed
         self.drop_last = drop_last
         self.epoch = 0
+        self.skip = 0
+
+    def describe(self) -> dict[str, Any]:
+        """What has to be the same for a batch number to mean the same samples."""
+        names = ("length", "global_batch_size", "shuffle", "seed", "drop_last")
+        return {name: getattr(self, name) for name in names}
 
     def _share(self, count: int) -> tuple[int, int]:
         return count * self.rank // self.world_size, count * (self.rank + 1) // self.world_size
 
     def __iter__(self) -> Iterator[list[int]]:
         if self.shuffle:
-            generator = torch.Generator().manual_seed(_mix(self.seed, self.epoch))
+            generator = torch.Generator().manual_seed(mix(self.seed, self.epoch))
             order = torch.randperm(self.length, generator=generator).tolist()
         else:
             order = list(range(self.length))
-        for start in range(0, self.length, self.global_batch_size):
+        first = self.skip * self.global_batch_size
+        for start in range(first, self.length, self.global_batch_size):
             batch = order[start : start + self.global_batch_size]
             if self.drop_last and len(batch) < self.global_batch_size:
                 return
             low, high = self._share(len(batch))
             if low < high:
-                yield batch[low:high]
+                share = Batch(batch[low:high])
+                share.seed = mix(self.seed, self.epoch, 1 + self.rank, start)
+                yield share
 
     def __len__(self) -> int:
         full, rest = divmod(self.length, self.global_batch_size)
@@ -83,11 +100,15 @@ class Loader(DataLoader[T]):
 
     epoch: the number of the epoch that the next iteration yields. It counts up by itself; set it
     to go on from a checkpoint. Ranks must start iterations alike, or they disagree about it.
+    skip: how many of its batches to leave out, of that iteration alone; none of them is read.
     """
 
     def __init__(self, dataset: Dataset[T], batches: GlobalBatchSampler, **options: Any) -> None:
         self.epoch = 0
+        self.skip = 0
         self._batches = batches
+        if options.get("num_workers", 0):
+            options["worker_init_fn"] = WorkerInit(options.get("worker_init_fn"))
         # Of its own: __iter__ draws from it, and would otherwise change the program's numbers.
         super().__init__(dataset, batch_sampler=batches, generator=torch.Generator(), **options)
 
@@ -95,9 +116,71 @@ class Loader(DataLoader[T]):
         batches = self._batches
         batches.epoch = self.epoch
         # Workers are seeded from it, and ranks must not all augment alike.
-        self.generator.manual_seed(_mix(batches.seed, self.epoch, 1 + batches.rank))
+        self.generator.manual_seed(mix(batches.seed, self.epoch, 1 + batches.rank))
+        batches.skip = self.skip
         self.epoch += 1
-        return super().__iter__()
+        self.skip = 0
+        if not self.num_workers:
+            return super().__iter__()
+        # In the workers alone; DataLoader refuses an assignment.
+        dataset = self.dataset
+        self.__dict__["dataset"] = _SeededDataset(dataset)
+        try:
+            return super().__iter__()
+        finally:
+            self.__dict__["dataset"] = dataset
+
+    def describe(self) -> dict[str, Any]:
+        """What has to be the same for a batch number to mean the same samples."""
+        return self._batches.describe()
+
+
+class WorkerInit:
+    """A worker_init_fn that keeps the job's signals to the ranks, then calls the program's own."""
+
+    def __init__(self, own: Callable[[int], None] | None) -> None:
+        self.own = own
+
+    def __call__(self, worker: int) -> None:
+        signals.ignore_in_child()
+        if self.own is not None:
+            self.own(worker)
+
+
+class _SeededDataset(Dataset[T]):
+    """A data set in a worker, whose random numbers follow from the batch alone.
+
+    So a run that goes on in the middle of an epoch draws what it would have drawn, without
+    reading the batches before. In everything else it is the data set itself.
+    """
+
+    def __init__(self, inner: Dataset[T]) -> None:
+        self.__dict__["inner"] = inner
+
+    def __reduce__(self) -> tuple[type, tuple[Dataset[T]]]:
+        return type(self), (self.__dict__["inner"],)
+
+    def __getitems__(self, indices: list[int]) -> list[T]:
+        if isinstance(indices, Batch):
+            torch.manual_seed(indices.seed)
+            random.seed(indices.seed)
+            if "numpy" in sys.modules:
+                sys.modules["numpy"].random.seed(indices.seed % 2**32)
+        inner = self.__dict__["inner"]
+        # As torch's own fetcher does.
+        if getattr(inner, "__getitems__", None):
+            return list(inner.__getitems__(indices))
+        return [inner[index] for index in indices]
+
+    def __getitem__(self, index: int) -> T:
+        item: T = self.__dict__["inner"][index]
+        return item
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["inner"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__dict__["inner"], name, value)
 
 
 def loader(
@@ -140,7 +223,8 @@ def loader(
     return Loader(dataset, batches, **options)
 
 
-def _mix(*numbers: int) -> int:
+def mix(*numbers: int) -> int:
+    """A seed from several numbers."""
     # A plain sum would give seed 0's second epoch and seed 1's first the same order.
     digest = hashlib.sha256(repr(numbers).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

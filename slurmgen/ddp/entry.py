@@ -14,7 +14,7 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.ddp import preflight
+from slurmgen.ddp import preflight, signals
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
@@ -37,7 +37,8 @@ TARGET is a script (train.py) or a function (package.module:function), which is 
 arguments; both find ARGS in sys.argv. Runs it as one rank of the run that the environment
 describes: a Slurm step, torchrun, or a single process.
 
-exit status: the program's own; 1 after an exception; 78 where the ranks were launched wrongly
+exit status: the program's own; 1 after an exception; 75 where it was asked to stop and has saved
+everything; 78 where the ranks were launched wrongly
 """
 
 _INTERRUPTED = 128 + signal.SIGINT
@@ -46,8 +47,9 @@ _INTERRUPTED = 128 + signal.SIGINT
 def main(argv: Sequence[str]) -> int:
     """Run one rank and return its exit status.
 
-    0, the program's own status, 1 after an exception, 78 (EXIT_LAUNCH) where the processes were
-    started wrongly, said on stderr before any rank can hang.
+    0, the program's own status, 1 after an exception, 75 (EXIT_STOPPED) where a signal stopped it
+    and everything is saved, 78 (EXIT_LAUNCH) where the processes were started wrongly, said on
+    stderr before any rank can hang.
     """
     if not argv or argv[0] in {"-h", "--help"}:
         sys.stdout.write(USAGE) if argv else say(USAGE)
@@ -56,6 +58,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         # A collective mismatch can end in SIGABRT inside gloo, with no traceback of Python's.
         faulthandler.enable()
+        if signals.asked_for(os.environ):
+            signals.install(os.environ)
         identity = resolve_identity(os.environ)
         preflight.check(identity, os.environ)
         function = preflight.parse_target(target)
@@ -78,7 +82,14 @@ def main(argv: Sequence[str]) -> int:
             _call(*function)
     except BaseException as error:
         return _failed(error, identity)
+    return _done()
+
+
+def _done() -> int:
+    from slurmgen.ddp import group
+
     group.shutdown()
+    signals.end(ignore_term=True)
     return 0
 
 
@@ -109,8 +120,9 @@ def _failed(error: BaseException, identity: Identity) -> int:
 
     status, text = _status(error)
     if status == 0:
-        group.shutdown()
-        return 0
+        return _done()
+    if status == signals.EXIT_STOPPED and signals.stopped():
+        return status
     bound_exit()
     place = f"rank {identity.rank} on {identity.node} (local rank {identity.local_rank})"
     note = f"{place} failed with exit code {status}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import devices, preflight, rendezvous
+from slurmgen.ddp import devices, preflight, rendezvous, signals
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
@@ -24,6 +25,7 @@ from slurmgen.ddp.failure import (
 from slurmgen.ddp.identity import Identity, resolve_identity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
 
 
@@ -35,6 +37,8 @@ class _Run:
     prepared: bool = False
     ended: bool = False
     groups: int = 0
+    wrapped: Any = field(default_factory=weakref.WeakKeyDictionary)
+    closers: list[Callable[[], None]] = field(default_factory=list)
 
 
 _run = _Run()
@@ -139,6 +143,12 @@ def shutdown() -> None:
     calls it last. Safe to call again. The wait has no bound of its own, since rank 0 may still
     evaluate for hours. Exits with 1 where another rank failed meanwhile.
     """
+    for close in _run.closers:
+        close()
+    _run.closers.clear()
+    # What comes late mustn't turn a run that ended well into a failed one; but until the others
+    # are here, a job that is cancelled has to end.
+    signals.end(ignore_term=False)
     meeting, _run.meeting = _run.meeting, None
     _run.ended = True
     failed: str | None = None
@@ -183,7 +193,20 @@ def wrap(model: torch.nn.Module, **options: Any) -> torch.nn.Module:
         return model
     if own.type == "cuda":
         options = {"device_ids": [own.index], **options}
-    return torch.nn.parallel.DistributedDataParallel(model, **options)
+    parallel = torch.nn.parallel.DistributedDataParallel(model, **options)
+    _run.wrapped[model] = weakref.ref(parallel)
+    return parallel
+
+
+def wrapper_of(model: torch.nn.Module) -> Any:
+    """What `wrap` made of `model`, None where it didn't wrap it."""
+    reference = _run.wrapped.get(model)
+    return None if reference is None else reference()
+
+
+def on_shutdown(close: Callable[[], None]) -> None:
+    """Call `close` when the run ends."""
+    _run.closers.append(close)
 
 
 def print0(*values: object, flush: bool = True, **options: Any) -> None:

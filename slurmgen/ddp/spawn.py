@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from slurmgen.ddp import signals
 from slurmgen.ddp.failure import PREFIX, say
 from slurmgen.ddp.identity import SPAWN_PARENT
 
@@ -25,11 +26,24 @@ GRACE_S = 5.0
 def run_ranks(identity: Identity, command: Sequence[str]) -> int:
     """Run `command` once per local rank; returns 0, or the exit code of the first that failed.
 
-    One that dies ends the others within GRACE_S; killed by signal n counts as 128 + n.
+    One that dies ends the others within GRACE_S; killed by signal n counts as 128 + n. Where the
+    job asks for a signal to save at, that one and TERM are the ranks' to act on: they are passed
+    on, and the ranks' own exit status says how it went.
     """
-    # By default TERM would end this process at once, and leave its children behind.
-    signal.signal(signal.SIGTERM, _terminate)
     children: list[subprocess.Popen[bytes]] = []
+    asked = signals.asked_for(os.environ)
+    if asked is None:
+        # By default TERM would end this process at once, and leave its children behind.
+        signal.signal(signal.SIGTERM, _terminate)
+    else:
+
+        def forward(number: int, _frame: FrameType | None) -> None:
+            for child in children:
+                if child.returncode is None:
+                    child.send_signal(number)
+
+        for number in {asked, signal.SIGTERM}:
+            signal.signal(number, forward)
     try:
         for local_rank in range(identity.local_world_size):
             rank = identity.node_rank * identity.local_world_size + local_rank

@@ -64,6 +64,15 @@ def _script(spec: JobSpec) -> Iterator[Conflict]:
                 "a script is kept as it is: nothing is rendered into it but the directives",
                 f"move what {key} says into the script, or write command in place of script",
             )
+    if spec.requeue is not None and not isinstance(spec.requeue, bool):
+        yield _conflict(
+            "requeue",
+            ("script", "requeue"),
+            "requeue with a signal, and a script of the job's own",
+            "the lines that pass the signal on and requeue are rendered, and a script is kept as "
+            "it is",
+            "write requeue: true, or a command in place of script",
+        )
 
 
 def _program(spec: JobSpec) -> Iterator[Conflict]:
@@ -237,7 +246,8 @@ def _hosts(spec: JobSpec) -> Iterator[Conflict]:
 # Set in each task by the script itself, or Slurm's to set.
 _RANK_VARIABLES = frozenset(
     "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK MASTER_ADDR "
-    "MASTER_PORT SLURMGEN_LAUNCHER SLURMGEN_WORLD_SIZE".split()
+    "MASTER_PORT SLURMGEN_LAUNCHER SLURMGEN_WORLD_SIZE SLURMGEN_SIGNAL SLURMGEN_RESTART "
+    "SLURMGEN_PROGRESS".split()
 )
 _DEVICE_VARIABLES = frozenset(
     "CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL "
@@ -249,7 +259,9 @@ _BASH_VARIABLES = frozenset(
     "BASH_VERSINFO BASHPID DIRSTACK FUNCNAME GROUPS".split()
 )
 # The rendered script's own.
-_SCRIPT_VARIABLES = frozenset("command first_node init task".split())
+_SCRIPT_VARIABLES = frozenset(
+    "before caught command first_node init job notes pause status step task terminated why".split()
+)
 
 
 def refused_variable(name: str) -> Refusal | None:
@@ -323,6 +335,54 @@ def _signal(spec: JobSpec) -> Iterator[Conflict]:
             )
 
 
+def _requeue(spec: JobSpec) -> Iterator[Conflict]:
+    if spec.requeue is None or isinstance(spec.requeue, bool):
+        return
+    from slurmgen.spec.requeue import EARLY_SECONDS, signal_seconds
+    from slurmgen.spec.time import format_time, limit_seconds
+
+    signal = spec.requeue.signal
+    if spec.signal is not None:
+        yield _conflict(
+            "signal",
+            ("signal", "requeue"),
+            f"signal {spec.signal} beside requeue, whose signal is {signal}",
+            "a job has one signal before its time limit",
+            "remove signal, or write requeue: true and keep it",
+        )
+    if spec.launcher in _LOSES_STATUS:
+        yield _conflict(
+            "requeue",
+            ("requeue", "launcher"),
+            f"requeue on {signal} with launcher {spec.launcher}",
+            _LOSES_STATUS[spec.launcher],
+            "use launcher: srun, where each rank gets the signal and srun ends with its status, "
+            "or requeue: true for restarts by Slurm alone",
+        )
+    times = ((spec.time, "time"), (spec.time_min, "time_min"))
+    for key, limit in ((key, limit_seconds(text)) for text, key in times):
+        needed = signal_seconds(signal) + EARLY_SECONDS
+        if limit is not None and limit <= needed:
+            yield _conflict(
+                key,
+                (key, "requeue"),
+                f"{key} {format_time(limit)} with the signal {signal}",
+                f"Slurm sends it up to {EARLY_SECONDS} s early: the job would have to save as "
+                "soon as it has started, and never get on",
+                f"write a {key} well over {format_time(-(-needed // 60) * 60)}, or fewer seconds "
+                "behind the @",
+            )
+
+
+# Why a launcher cannot be told to save and exit 75 (seen with torch 2.13).
+_LOSES_STATUS = {
+    "torchrun": "torchrun itself dies of the signal and leaves its ranks behind, and of a rank "
+    "that exits 75 it makes a failure of its own, status 1",
+    "spawn": "the process that started the ranks gets the signal too and dies of it, and their "
+    "status 75 with it",
+}
+
+
 def _binding(spec: JobSpec) -> Iterator[Conflict]:
     """Binding tasks to GPUs hides the node's other GPUs from them."""
     from slurmgen.spec.gres import asked_gpus
@@ -364,6 +424,7 @@ _CHECKS = (
     _hosts,
     _environment,
     _signal,
+    _requeue,
     _binding,
     _options,
 )

@@ -115,8 +115,8 @@ def _keys_at(model: type[BaseModel], path: KeyPath) -> list[str]:
     for part in path:
         fields = getattr(found, "model_fields", {})
         annotation = fields[part].annotation if part in fields else None
-        options = [annotation, *get_args(annotation)]
-        for option in list(options):
+        options = [annotation]
+        for option in options:  # which grows: unions and annotations stand inside each other
             options += get_args(option)
         found = next((o for o in options if hasattr(o, "model_fields")), None)
     return sorted(getattr(found, "model_fields", {}))

@@ -25,6 +25,7 @@ FOREIGN_KEYS: dict[str, tuple[str, str]] = {
     "num_nodes": ("", "write nodes:"),
     "walltime": ("", "write time:"),
     "queue": ("", "write partition:"),
+    "max_restarts": ("", "write requeue: {max_restarts: 20}"),
     "name": ("", "write job_name:"),
     "memory": ("", "write mem:"),
     "modules": ("", "write modules: under setup:"),

@@ -7,7 +7,7 @@ what concerns several keys is in `spec/checks.py`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -15,6 +15,7 @@ from slurmgen.spec import checks
 from slurmgen.spec import fields as f
 from slurmgen.spec.base import SpecModel
 from slurmgen.spec.quick import MOST, MOST_TASKS
+from slurmgen.spec.requeue import MAX_RESTARTS, SIGNAL
 from slurmgen.spec.setup import Setup
 
 # Tasks in all: no job has more, and a plan of them can still be drawn.
@@ -27,6 +28,22 @@ CpuCount = Annotated[
     Annotated[Count, Tag("or default")] | Annotated[Literal["default"], Tag("default")],
     Discriminator(lambda value: value if value == "default" else "or default"),
 ]
+
+
+class Requeue(SpecModel):
+    """A job that comes back: it is told to save in time, and its exit status 75 requeues it."""
+
+    signal: f.RequeueSignal = Field(
+        SIGNAL, description="USR1 or USR2, and how many seconds before the time limit"
+    )
+    max_restarts: f.Restarts = Field(
+        MAX_RESTARTS, description="how often it may come back, preemptions by Slurm counted too"
+    )
+
+
+def _requeue_form(value: Any) -> str:
+    """Which of the two forms of `requeue` is meant, so that errors speak of one."""
+    return "block" if isinstance(value, (dict, Requeue)) else "switch"
 
 
 class JobSpec(SpecModel):
@@ -78,7 +95,18 @@ class JobSpec(SpecModel):
     array: f.Array | None = Field(None, examples=["0-15%4"])
     dependency: f.Dependency | None = Field(None, examples=["afterok:1234"])
     signal: f.Signal | None = Field(None, examples=["USR1@120"])
-    requeue: bool | None = None
+    requeue: (
+        Annotated[
+            Annotated[bool, Tag("switch")] | Annotated[Requeue, Tag("block")],
+            Discriminator(_requeue_form),
+        ]
+        | None
+    ) = Field(
+        None,
+        description="true, false: whether Slurm may start the job again; or what makes it save "
+        "and come back",
+        examples=["{signal: USR1@180, max_restarts: 20}"],
+    )
     mail_type: f.MailType | None = Field(None, examples=["END,FAIL"])
     mail_user: f.NameList | None = None
     output: f.LogPattern | None = Field(None, examples=["logs/%x-%j.out"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from slurmgen import launchers
 from slurmgen.errors import Refusal
 from slurmgen.spec import checks, readers
+from slurmgen.spec.requeue import MAX_RESTARTS, SIGNAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,6 +98,10 @@ def _one_of(*allowed: str) -> Reader:
     return read
 
 
+def _requeue(value: Any) -> bool | SimpleNamespace:
+    return _read(value, _REQUEUE, _REQUEUE_DEFAULTS) if isinstance(value, dict) else _truth(value)
+
+
 def _setup(value: Any) -> SimpleNamespace:
     if not isinstance(value, dict):
         raise _Doubtful
@@ -115,6 +120,11 @@ def _container(value: Any) -> SimpleNamespace:
     return _read(given, _CONTAINER, {**dict.fromkeys(_CONTAINER), "mounts": ()})
 
 
+_REQUEUE: dict[str, Reader] = {
+    "signal": readers.requeue_signal,
+    "max_restarts": readers.restarts,
+}
+_REQUEUE_DEFAULTS: dict[str, Any] = {"signal": SIGNAL, "max_restarts": MAX_RESTARTS}
 _MODULES: dict[str, Reader] = {"purge": _truth, "use": readers.paths, "load": readers.module_names}
 _CONTAINER: dict[str, Reader] = {
     "image": readers.path,
@@ -163,7 +173,7 @@ _JOB: dict[str, Reader] = {
     "array": readers.array,
     "dependency": readers.dependency,
     "signal": readers.signal,
-    "requeue": _truth,
+    "requeue": _requeue,
     "mail_type": readers.mail_type,
     "mail_user": readers.name_list,
     "output": readers.log_pattern,

@@ -70,10 +70,19 @@ SETUP = st.fixed_dictionaries(
         "container": CONTAINER | VALUES,
     },
 )
+REQUEUE = st.fixed_dictionaries(
+    {},
+    optional={
+        "signal": st.sampled_from(["USR1", "usr2@60", "SIGUSR1@0", "12@9", "B:USR1", "TERM@5"])
+        | VALUES,
+        "max_restarts": st.integers(-1, 10_002) | st.sampled_from(["3", "0", "007"]) | VALUES,
+    },
+)
 DATA = st.fixed_dictionaries(
     {"command": st.just(["true"]) | VALUES},
     optional={
         **{name: VALUES for name in JobSpec.model_fields if name not in ("command", "setup")},
+        "requeue": REQUEUE | VALUES,
         "setup": SETUP | VALUES,
     },
 ).map(lambda data: dict(list(data.items())[:6]))

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ EXPECTED = {
     "spawn": (TRAINED, 1),
     "single-gpu": (TRAINED, 1),
     "data-parallel": (TRAINED, 1),
+    "resume": (TRAINED, 1),
     "sweep": (TRAINED, 4),
     "torchrun": (MET, 8),
     "torchrun-c10d": (MET, 8),
@@ -65,3 +67,51 @@ def test_an_example_trains(sandbox: Sandbox, job: Path, tmp_path: Path) -> None:
         losses = [float(loss) for loss in re.findall(r"^epoch .* loss (\S+)", log, re.MULTILINE)]
         assert losses == sorted(losses, reverse=True)
         assert re.search(r"accuracy 0\.9", log), log
+
+
+def test_a_training_that_is_told_to_save_goes_on_where_it_was(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """The losses of an interrupted job and of another one that was left alone."""
+    losses = []
+    for told in (False, True):
+        folder = tmp_path / str(told)
+        folder.mkdir()
+        (folder / "examples").symlink_to(ROOT / "examples")
+        log = _train(sandbox, folder, told=told)
+        assert ("exit status 75" in log) is told, log
+        losses.append(re.findall(r"^epoch (\S+) loss (\S+) accuracy (\S+)", log, re.MULTILINE))
+    assert len(losses[0]) == 3
+    assert losses[0] == losses[1]
+
+
+def _train(sandbox: Sandbox, folder: Path, *, told: bool) -> str:
+    environment = {**sandbox.environment(), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    job = ROOT / "configs" / "jobs" / "resume.yaml"
+    sizes = ["--set", "nodes=1", "--set", "gpus_per_node=2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "slurmgen", "submit", *sizes, str(job)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    number = done.stdout.strip()
+    log = folder / "logs" / f"resume-{number}.out"
+    end = time.monotonic() + 240
+    while time.monotonic() < end:
+        text = log.read_text() if log.exists() else ""
+        state = sandbox.run(["scontrol", "-o", "show", "job", number]).stdout
+        if "JobState=COMPLETED" in state or "JobState=FAILED" in state:
+            return log.read_text()
+        if told and "epoch 1/3" in text:
+            told = False
+            sandbox.run(["scancel", "--signal=USR1", number])
+        if "JobState=PENDING" in state:
+            # Slurm holds a requeued job back for two minutes.
+            sandbox.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
+        time.sleep(0.3)
+    raise AssertionError(text)

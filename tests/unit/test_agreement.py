@@ -50,3 +50,11 @@ def test_a_script_that_starts_nothing() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_script(SCRIPT.replace("\nsrun ", "\n# srun "), PLAN)
     assert caught.value.diagnostics[0].message == "the rendered script has no srun line"
+
+
+def test_a_script_that_does_not_come_back() -> None:
+    plan = resolve(JobSpec(command="true", requeue={}), PROFILE)
+    check_script(render(plan), plan)
+    with pytest.raises(InvalidInput) as caught:
+        check_script(render(plan).replace("scontrol requeue", "true"), plan)
+    assert caught.value.diagnostics[0].message == "the rendered script requeues nothing"

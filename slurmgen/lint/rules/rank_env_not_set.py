@@ -162,7 +162,8 @@ def _reading(run: Run) -> Iterator[Finding]:
         is_needed = read.how == "item" or (read.is_int and read.default is None)
         if not is_needed or run.present(read.name) is not False or is_batch(run):
             continue
-        if any(truth(c.test, run.present) not in (None, c.holds) for c in read.conditions):
+        # What a test decides that isn't known may never be read.
+        if any(truth(c.test, run.present) != c.holds for c in read.conditions):
             continue
         yield Finding(
             run.place,

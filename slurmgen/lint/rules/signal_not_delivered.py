@@ -43,6 +43,7 @@ srun python train.py
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
@@ -102,6 +103,9 @@ def _handles(trap: Command) -> bool:
 
 def _to_steps(job: Job, place: Place, signal: str, traps: list[Command]) -> Iterator[Finding]:
     in_steps = [launch for launch in job.launches if launch.where == TASK and not is_tool(launch)]
+    if traps and in_steps and all(_passes_on(job, trap, signal) for trap in traps):
+        # What the batch shell alone gets (scancel --batch) reaches the steps too.
+        return
     if traps:
         yield Finding(
             place,
@@ -127,6 +131,18 @@ def _to_steps(job: Job, place: Place, signal: str, traps: list[Command]) -> Iter
         "start the program with srun",
         also=tuple(job.place_of(launch.command) for launch in outside),
     )
+
+
+def _passes_on(job: Job, trap: Command, signal: str) -> bool:
+    """Whether what a trap does is to send the same signal on."""
+    handler = trap.words[1].text
+    texts = [handler]
+    texts += [
+        " ".join(word.text for word in command.words)
+        for command in job.commands("kill", "scancel")
+        if command.function is not None and command.function == handler.strip()
+    ]
+    return any(re.search(rf"\b(kill|scancel)\b.*\b(SIG)?{signal}\b", text) for text in texts)
 
 
 def _starts_steps(job: Job, launch: Launch) -> bool:

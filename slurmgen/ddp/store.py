@@ -1,0 +1,261 @@
+"""A folder of checkpoints, each complete and proved so, whatever happened to its writer.
+
+``step-000000120-<digest>.pt`` is a file of ``torch.save``, readable by ``torch.load``. The digest
+in its name is that of its bytes: name and content appear together, by one rename.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from slurmgen.ddp.failure import PREFIX, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+_DIGITS = 16
+_NAME = re.compile(rf"step-(\d{{9,}})-([0-9a-f]{{{_DIGITS}}})\.pt")
+_TEMPORARY = re.compile(r"\.step-\d+\..+\.tmp")
+_CHUNK = 1 << 20
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
+
+
+class DamagedError(Exception):
+    """A checkpoint whose bytes aren't those that were written."""
+
+
+class Checkpoint(NamedTuple):
+    """A file of the folder, by its name alone: nothing is known of its content yet."""
+
+    step: int
+    digest: str
+    path: Path
+
+
+class Store:
+    """The checkpoints of one run in `folder`, of which the last `keep` stay."""
+
+    def __init__(self, folder: str | os.PathLike[str], keep: int) -> None:
+        if keep < 1:
+            raise ValueError(f"keep={keep}: at least the last checkpoint has to stay")
+        self.folder = Path(folder)
+        self.keep = keep
+
+    def found(self) -> list[Checkpoint]:
+        """All there are, the last first. Raises OSError where the folder can't be read."""
+        try:
+            names = os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        found = [
+            (Checkpoint(int(match[1]), match[2], self.folder / name))
+            for name in names
+            if (match := _NAME.fullmatch(name))
+        ]
+        # Of two for the same step the later counts: the run came here twice.
+        return sorted(found, key=lambda one: (one.step, _age(one.path)), reverse=True)
+
+    def write(self, step: int, state: object) -> Checkpoint:
+        """Put `state` on disk, then remove what is older than the last `keep`.
+
+        Raises OSError, or what torch raises for an object it can't write; then nothing is left of
+        it, and the files before are untouched.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        own = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
+        temporary = self.folder / f".step-{step}.{own}.tmp"
+        try:
+            with temporary.open("wb") as file:
+                digest = dump(state, file)
+                os.fsync(file.fileno())
+            done = Checkpoint(step, digest, self.folder / f"step-{step:09}-{digest}.pt")
+            temporary.replace(done.path)
+        finally:
+            _remove(temporary)
+        sync_folder(self.folder)
+        for old in self.found()[self.keep :]:
+            if old != done:
+                _remove(old.path)
+        return done
+
+    def read(self, checkpoint: Checkpoint) -> Any:
+        """Its content, with tensors on the CPU.
+
+        Raises DamagedError where the bytes aren't those that were written, OSError where the file
+        can't be read.
+        """
+        with checkpoint.path.open("rb") as file:
+            digest, size = hashlib.sha256(), 0
+            while block := file.read(_CHUNK):
+                digest.update(block)
+                size += len(block)
+            if digest.hexdigest()[:_DIGITS] != checkpoint.digest:
+                raise DamagedError(f"its {size} bytes aren't those that were written")
+            file.seek(0)
+            return torch.load(file, map_location="cpu", weights_only=True)
+
+    def latest(self) -> Any:
+        """The content of the last good checkpoint, None without any; for readers beside a run.
+
+        Raises DamagedError where there are checkpoints and none is good.
+        """
+        while True:
+            vanished = False
+            bad: list[str] = []
+            for one in self.found():
+                try:
+                    return self.read(one)
+                except FileNotFoundError:
+                    # The run wrote a later one meanwhile, and this was the oldest.
+                    vanished = True
+                    break
+                except DamagedError as error:
+                    bad.append(f"{one.path.name}: {error}")
+            if not vanished:
+                if bad:
+                    raise DamagedError(f"no good checkpoint in {self.folder}: {'; '.join(bad)}")
+                return None
+
+    def set_aside(self, checkpoint: Checkpoint) -> None:
+        """Rename a damaged file, so that it is neither tried nor counted again."""
+        with contextlib.suppress(OSError):
+            checkpoint.path.rename(checkpoint.path.with_name(checkpoint.path.name + ".damaged"))
+
+    def clean(self) -> None:
+        """Remove what killed writers left. For the run's own start, before it writes."""
+        try:
+            names = os.listdir(self.folder)
+        except OSError:
+            return
+        for name in names:
+            if _TEMPORARY.fullmatch(name):
+                _remove(self.folder / name)
+
+
+class Writer:
+    """Writes checkpoints for a run that goes on whether or not that works."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread: threading.Thread | None = None
+        self._said = ""
+        self.last: int | None = None
+        """The step of the last complete checkpoint, None before the first."""
+
+    def busy(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, step: int, state: Callable[[], object]) -> None:
+        """Write in the background what `state` returns; not while `busy`."""
+        self.wait()
+        # Not a daemon: a program that ends meanwhile, well or not, still completes the file.
+        self._thread = threading.Thread(
+            target=self.write, args=(step, state), name="slurmgen-checkpoint"
+        )
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until nothing is being written."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def write(self, step: int, state: Callable[[], object]) -> bool:
+        """Write now; whether that worked. What went wrong is said once, not at every save."""
+        try:
+            self._store.write(step, state())
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            # strerror alone: the temporary name differs each time.
+            text = (isinstance(error, OSError) and error.strerror) or reason
+            if text != self._said:
+                self._said = text
+                kept = "there is none yet" if self.last is None else f"the last is step {self.last}"
+                say(
+                    f"{PREFIX}warning: no checkpoint of step {step} in {self._store.folder}:"
+                    f" {text}; {kept}"
+                )
+            return False
+        if self._said:
+            say(f"{PREFIX}checkpoints are written again, step {step}")
+            self._said = ""
+        self.last = step
+        return True
+
+
+class _Digesting:
+    """A file for torch.save that computes the digest of what passes.
+
+    An error is kept for later: raised through torch's C++ code, in the middle of a record, it
+    would come out as another one.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._error: Exception | None = None
+
+    def write(self, data: bytes) -> int:
+        if self._error is None:
+            try:
+                self._file.write(data)
+                self._digest.update(data)
+            except Exception as error:
+                self._error = error
+        return len(data)
+
+    def flush(self) -> None:
+        if self._error is None:
+            try:
+                self._file.flush()
+            except Exception as error:
+                self._error = error
+
+    def finish(self) -> str:
+        self.flush()
+        if self._error is not None:
+            raise self._error
+        return self._digest.hexdigest()[:_DIGITS]
+
+
+def dump(state: object, file: BinaryIO) -> str:
+    """``torch.save`` into `file` and flush; returns the digest of what was written."""
+    digesting = _Digesting(file)
+    torch.save(state, digesting)
+    return digesting.finish()
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in `folder` are on disk, where its file system can tell."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(handle)
+
+
+def _age(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)

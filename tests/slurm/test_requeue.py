@@ -1,0 +1,240 @@
+"""`requeue: {…}` on a real Slurm: what brings a job back, and what must not.
+
+All jobs run side by side, since one that is requeued spends most of its time waiting.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from slurmgen.cluster.profile import Profile
+from slurmgen.plan import resolve
+from slurmgen.render import render
+from slurmgen.sandbox import Sandbox, Shape
+from slurmgen.spec.job import JobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.slurm
+
+PROGRAM = Path(__file__).with_name("saves.py")
+GENERIC = Profile(name="generic")
+# Jobs in `low` make room for those in `high`, and are told 30 seconds before.
+SHAPE = Shape(
+    gpus_per_node=2,
+    extra_conf=(
+        "PreemptType=preempt/partition_prio",
+        "PreemptMode=REQUEUE",
+        "PartitionName=low Nodes=ALL PriorityTier=1 GraceTime=30 PreemptMode=REQUEUE",
+        "PartitionName=high Nodes=ALL PriorityTier=9 PreemptMode=OFF",
+    ),
+)
+LAUNCHERS: dict[str, dict[str, Any]] = {
+    "srun": {"nodes": 2, "ntasks_per_node": 2},
+    "plain": {"launcher": "plain"},
+}
+# What is done to a job once its program runs (JOB: its id), and more keys of its job file.
+BACK: dict[str, tuple[str, dict[str, Any]]] = {
+    "the signal": ("scancel --signal=USR1 JOB", {}),
+    "USR2": ("scancel --signal=USR2 JOB", {"requeue": {"signal": "USR2"}}),
+    "the signal to the batch shell": ("scancel --batch --signal=USR1 JOB", {}),
+    "the signal to both": ("scancel --full --signal=USR1 JOB", {}),
+    "TERM to the program": ("scancel --signal=TERM JOB", {}),
+    "scontrol requeue": ("scontrol requeue JOB", {}),
+    "the time limit": ("", {"time": "2m", "requeue": {"signal": "USR1@50"}}),
+    "preemption": (
+        "sbatch --partition=high --nodes=2 --gres=gpu:2 --mem=100M --output=/dev/null --wrap=true",
+        {"partition": "low", "gpus_per_node": 1, "ntasks_per_node": None},
+    ),
+}
+STAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "scancel": ("scancel JOB", {}),
+    "scancel of a stopped job": ("scancel --signal=STOP JOB; sleep 1; scancel JOB", {}),
+    "TERM to the batch shell": ("scancel --batch --signal=TERM JOB", {}),
+    "TERM to both": ("scancel --full --signal=TERM JOB", {}),
+    "another status": ("scancel --signal=USR1 JOB", {"env": {"STATUS": "3"}}),
+}
+ALONE: dict[str, tuple[str, dict[str, Any]]] = {
+    # The last task's own id is that of the array.
+    "array": ("scancel --signal=USR1 JOB_1; scancel JOB_0", {"array": "0-1"}),
+    "idle": ("", {"env": {"AT_ONCE": "1", "RUNS": "99"}}),
+    "busy": ("", {"env": {"AT_ONCE": "1", "PROGRESS": "1", "RUNS": "8"}}),
+    "no restart left": (
+        "",
+        {"requeue": {"max_restarts": 2}, "env": {"AT_ONCE": "1", "RUNS": "99"}},
+    ),
+    "text with input": (
+        "scancel --signal=TERM JOB",
+        {"input": str(PROGRAM), "command": f"head -n 1\n{sys.executable} {PROGRAM}\necho no"},
+    ),
+}
+ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
+
+
+@dataclass
+class Job:
+    """A job of one case: its id, and what Slurm and its log say in the end."""
+
+    once: str
+    job_id: str
+    folder: Path
+    tasks: int
+    records: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def log(self) -> str:
+        return "\n".join(path.read_text() for path in sorted(self.folder.glob("log*")))
+
+    @property
+    def notes(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob("slurmgen-*"))
+
+    def is_ready(self) -> bool:
+        """Whether every task has come to the point at which it can be told."""
+        return self.log.count("ready") >= self.tasks
+
+    def ended(self) -> tuple[str, int, str]:
+        """The state, the number of restarts and the exit code of the only task."""
+        (record,) = self.records
+        return record["JobState"], int(record["Restarts"]), record["ExitCode"]
+
+
+class Jobs:
+    """Submits, does what is to be done, and waits for all."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
+        self.sandbox = sandbox
+        self.folder = folder
+        self.all: dict[str, Job] = {}
+
+    def submit(self, name: str, launcher: str, once: str, more: dict[str, Any]) -> None:
+        folder = self.folder / re.sub(r"\W", "-", name)
+        folder.mkdir()
+        job: dict[str, Any] = {
+            "time": "10m",
+            "mem": "1G",
+            "requeue": {},
+            "output": str(folder / ("log-%a" if "array" in more else "log")),
+            "command": [sys.executable, str(PROGRAM)],
+            **LAUNCHERS[launcher],
+            **more,
+        }
+        script = folder / "job.sbatch"
+        plan = resolve(JobSpec(**job), GENERIC)
+        script.write_text(render(plan))
+        done = self.sandbox.run(["sbatch", "--parsable", str(script)], cwd=folder)
+        assert done.returncode == 0, done.stderr
+        tasks = plan.layout.ntasks * (2 if "array" in more else 1)
+        self.all[name] = Job(once, done.stdout.strip(), folder, tasks)
+
+    def do(self) -> None:
+        for job in self.all.values():
+            if job.once:
+                until(job.is_ready, job, 60)
+        # One newcomer makes all that can be preempted give way.
+        for text in {job.once.replace("JOB", job.job_id) for job in self.all.values()}:
+            self.shell(text)
+
+    def wait(self) -> None:
+        for job in self.all.values():
+            until(partial(self.has_ended, job), job, 200)
+
+    def has_ended(self, job: Job) -> bool:
+        shown = self.sandbox.run(["scontrol", "show", "job", job.job_id]).stdout
+        job.records = [dict(re.findall(r"(\w+)=(\S*)", text)) for text in shown.split("\n\n")][:-1]
+        return all(record["JobState"] in ENDED for record in job.records)
+
+    def shell(self, text: str) -> None:
+        done = self.sandbox.run(["bash", "-ec", text])
+        assert done.returncode == 0, f"{text}: {done.stderr}"
+
+
+def until(met: Callable[[], bool], job: Job, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < end, f"{job}\n{job.log}"
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Job]]:
+    folder = tmp_path_factory.mktemp("requeue")
+    with Sandbox.up(name="requeue", shape=SHAPE, directory=folder / "sandbox") as sandbox:
+        jobs = Jobs(sandbox, folder)
+        for launcher in LAUNCHERS:
+            for name, (once, more) in (BACK | STAYS).items():
+                jobs.submit(f"{launcher}: {name}", launcher, once, more)
+        for name, (once, more) in ALONE.items():
+            jobs.submit(name, "plain", once, more)
+        jobs.do()
+        jobs.wait()
+        yield jobs.all
+
+
+@pytest.mark.parametrize("case", BACK)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_it_comes_back(jobs: dict[str, Job], launcher: str, case: str) -> None:
+    job = jobs[f"{launcher}: {case}"]
+    assert job.ended() == ("COMPLETED", 1, "0:0"), job.log
+    for rank in range(job.log.count("run 0 ready")):
+        # In one log, the first run's lines not truncated by the second.
+        assert job.log.index(f"rank {rank} run 0 ready") < job.log.index(f"rank {rank} saved")
+        assert job.log.index(f"rank {rank} saved") < job.log.index(f"rank {rank} done")
+    assert job.notes == []
+
+
+@pytest.mark.parametrize("case", STAYS)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_it_stays_away(jobs: dict[str, Job], launcher: str, case: str) -> None:
+    job = jobs[f"{launcher}: {case}"]
+    state, restarts, exit_code = job.ended()
+    assert restarts == 0, job.log
+    if "scancel" in case:
+        assert state == "CANCELLED"
+    elif case == "TERM to both":
+        # srun is a child of the batch shell, and kills the program when it gets TERM itself.
+        assert (state, exit_code) in {("FAILED", "75:0"), ("FAILED", "137:0")}
+    else:
+        assert (state, exit_code) == ("FAILED", "3:0" if case == "another status" else "75:0")
+    if case == "TERM to the batch shell":
+        assert job.log.count("saved after SIGTERM") == job.log.count("ready")
+        assert f"slurmgen: job {job.job_id} is not requeued: it was cancelled" in job.log
+
+
+def test_a_task_of_an_array_comes_back_alone(jobs: dict[str, Job]) -> None:
+    records = {record["ArrayTaskId"]: record for record in jobs["array"].records}
+    assert (records["0"]["JobState"], records["0"]["Restarts"]) == ("CANCELLED", "0")
+    assert (records["1"]["JobState"], records["1"]["Restarts"]) == ("COMPLETED", "1")
+
+
+def test_it_ends_where_it_makes_no_progress(jobs: dict[str, Job]) -> None:
+    job = jobs["idle"]
+    assert job.ended() == ("FAILED", 4, "75:0")
+    assert "is not requeued: five runs in a row made no progress" in job.log
+    assert job.notes == [f"slurmgen-{job.job_id}.restarts"]
+
+
+def test_progress_is_what_the_program_writes(jobs: dict[str, Job]) -> None:
+    assert jobs["busy"].ended() == ("COMPLETED", 7, "0:0"), jobs["busy"].log
+
+
+def test_it_comes_back_as_often_as_it_may(jobs: dict[str, Job]) -> None:
+    job = jobs["no restart left"]
+    assert job.ended() == ("FAILED", 2, "75:0")
+    assert "is not requeued: it has come back 2 time(s), which is max_restarts" in job.log
+
+
+def test_a_command_text_is_told_and_reads_the_jobs_input(jobs: dict[str, Job]) -> None:
+    job = jobs["text with input"]
+    assert job.ended() == ("COMPLETED", 1, "0:0"), job.log
+    assert job.log.count(PROGRAM.read_text().split("\n", 1)[0]) == 2
+    assert job.log.count("\nno") == 1
