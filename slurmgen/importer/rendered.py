@@ -31,6 +31,9 @@ _THREADS = "# Or every rank would start a thread for each CPU that it can see."
 _COMMANDS = "# From setup.commands: run once, on the first node."
 _RENDEZVOUS = "# Rank 0 runs on the first node of the job, and every rank meets it there."
 _COMMAND = "# The command of the job file, which each task evaluates up to the first line that"
+_STRAY = "# Left over from a job in which this one was submitted"
+# What follows setup.commands: one of them in every script.
+_LAUNCH = (_RENDEZVOUS, _COMMAND, _STRAY)
 _TASKS = {
     "# What each task does first. Only here": "srun",
     "# What the one task of each node does: torchrun": "torchrun",
@@ -107,7 +110,7 @@ class _Reader:
             if line == _COMMANDS:
                 self.commands = self._until_launch(at)
                 return
-            if line.startswith((_RENDEZVOUS, _COMMAND)):
+            if line.startswith(_LAUNCH):
                 return
             if line == _THREADS:
                 at += 1
@@ -127,7 +130,7 @@ class _Reader:
     def _until_launch(self, at: int) -> str:
         found: list[str] = []
         for line in self.lines[at:]:
-            if line.startswith((_RENDEZVOUS, _COMMAND)):
+            if line.startswith(_LAUNCH):
                 # An empty line stands before it.
                 return "\n".join(found[:-1]) + "\n"
             found.append(line)
