@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.cluster import generic
-from slurmgen.lint import extent, numbers
+from slurmgen.lint.facts import extent, numbers
 from slurmgen.lint.finding import Place
 from slurmgen.script import BatchScript
 from slurmgen.shell.words import BATCH
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.cluster.profile import Profile
-    from slurmgen.lint.endpoints import Endpoint
-    from slurmgen.lint.extent import Extent
+    from slurmgen.lint.facts.endpoints import Endpoint
+    from slurmgen.lint.facts.extent import Extent
+    from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.origin import Origin
-    from slurmgen.lint.settings import Setting
     from slurmgen.programs import Program
     from slurmgen.request import Request
     from slurmgen.shell.commands import Assignment, Command
@@ -221,14 +221,14 @@ class Job:
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """The environment variables that the job gives its programs."""
-        from slurmgen.lint.settings import read
+        from slurmgen.lint.facts.settings import read
 
         return read(self)
 
     @cached_property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The hosts and ports at which the ranks of each launch meet."""
-        from slurmgen.lint.endpoints import read
+        from slurmgen.lint.facts.endpoints import read
 
         return read(self)
 

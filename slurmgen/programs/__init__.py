@@ -38,7 +38,7 @@ names, functions, parameters, ``self``, mp.spawn, command line options and local
     for item in alternatives(value, present): ...             # what it may be, on every path
 
 ``present(name)`` says whether an environment variable is set where the program runs (True, False
-or None for not known): `slurmgen.lint.python.runs(job)` yields
+or None for not known): `slurmgen.lint.facts.python.runs(job)` yields
 Run(launch, program, extent, present) for each program of a job.
 
 Recipes:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen.cluster.profile import Profile
+from slurmgen.lint.facts.ports import faults
 from slurmgen.lint.job import load
-from slurmgen.lint.ports import faults
 from tests.lint.asking import NODES, ONE, TASKS, WHOLE, found, in_python
 
 if TYPE_CHECKING:

@@ -74,8 +74,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs
 from slurmgen.programs.data import saves
 from slurmgen.programs.distributed import groups, is_distributed
 from slurmgen.programs.frameworks import CARING, frameworks
@@ -85,8 +85,8 @@ from slurmgen.programs.values import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call
 
 NAME = "all-ranks-save"

@@ -42,8 +42,8 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
 from slurmgen.errors import Refusal
+from slurmgen.lint.facts.options import new_value, sound, value_place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import new_value, sound, value_place
 from slurmgen.spec.array import parse_array
 
 if TYPE_CHECKING:

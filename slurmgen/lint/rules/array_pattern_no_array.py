@@ -39,8 +39,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.options import new_value, sound, value_place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import new_value, sound, value_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

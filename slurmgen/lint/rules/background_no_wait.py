@@ -44,9 +44,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint import launching
+from slurmgen.lint.facts import launching
+from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others
 from slurmgen.shell.words import ELSEWHERE
 
 if TYPE_CHECKING:

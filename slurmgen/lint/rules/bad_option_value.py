@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
 from slurmgen.errors import Refusal
+from slurmgen.lint.facts.options import new_value, place, sound, value_place
+from slurmgen.lint.facts.values import fault
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import new_value, place, sound, value_place
-from slurmgen.lint.values import fault
 from slurmgen.spec.time import parse_time
 
 if TYPE_CHECKING:

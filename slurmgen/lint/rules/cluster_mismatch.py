@@ -49,8 +49,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.options import place, sound, value_place
 from slurmgen.lint.finding import Edit, Finding, Place
-from slurmgen.lint.options import place, sound, value_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def check(job: Job) -> Iterator[Finding]:
     profile = job.profile
     if profile is None or job.is_submitter:
         return
-    from slurmgen.lint.on_cluster import mismatches
+    from slurmgen.lint.facts.on_cluster import mismatches
 
     fine = {directive.start for directive in sound(job)}
     said: set[str] = set()

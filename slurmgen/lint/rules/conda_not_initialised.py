@@ -46,7 +46,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.lint.conda import activations, is_initialised
+from slurmgen.lint.facts.conda import activations, is_initialised
 from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint import intent, launching
+from slurmgen.lint.facts import intent, launching
 from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:

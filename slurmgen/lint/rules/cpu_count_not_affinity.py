@@ -66,8 +66,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs
 from slurmgen.programs.facts import whole
 from slurmgen.programs.torch_names import DATA_LOADER
 from slurmgen.programs.values import alternatives, walk
@@ -75,8 +75,8 @@ from slurmgen.programs.values import alternatives, walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call, Value
 
 NAME = "cpu-count-not-affinity"

@@ -56,9 +56,9 @@ from slurmgen.shell.words import ARITHMETIC, BATCH, COMMAND, TASK, VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.settings import Setting
     from slurmgen.shell.launch import Launch
     from slurmgen.shell.words import Word
 

@@ -50,8 +50,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs
 from slurmgen.programs.values import comes_from
 
 if TYPE_CHECKING:

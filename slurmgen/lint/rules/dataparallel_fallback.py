@@ -65,8 +65,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs
 from slurmgen.programs.distributed import data_parallels, is_distributed, spawns
 from slurmgen.programs.frameworks import transformers_trainers
 from slurmgen.programs.processes import processes
@@ -74,8 +74,8 @@ from slurmgen.programs.processes import processes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call
 
 NAME = "dataparallel-fallback"

@@ -71,8 +71,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import others, runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others, runs, sets_up_elsewhere
 from slurmgen.programs.distributed import REDUCTIONS, groups, wraps
 from slurmgen.programs.frameworks import CARING, frameworks
 

@@ -46,9 +46,9 @@ from typing import TYPE_CHECKING
 
 from slurmgen import directives
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.options import decides, expands, place
+from slurmgen.lint.facts.texts import string_lines
 from slurmgen.lint.finding import Edit, Finding
-from slurmgen.lint.options import decides, expands, place
-from slurmgen.lint.texts import string_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -43,8 +43,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.options import decides, place
 from slurmgen.lint.finding import Edit, Finding
-from slurmgen.lint.options import decides, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

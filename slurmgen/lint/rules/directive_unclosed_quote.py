@@ -37,8 +37,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.options import place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -40,8 +40,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.options import expands, new_value, value_place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import expands, new_value, value_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -54,16 +54,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint import intent, launching
+from slurmgen.lint.facts import intent, launching
+from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others
 from slurmgen.shell.starters import DEEPSPEED, HOROVODRUN, MPIRUN
 from slurmgen.shell.words import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.extent import Extent
+    from slurmgen.lint.facts.extent import Extent
     from slurmgen.lint.job import Job
     from slurmgen.shell.launch import Launch
 

@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import Refusal
+from slurmgen.lint.facts.options import place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import place
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import parse_time
 

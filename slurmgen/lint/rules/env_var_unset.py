@@ -49,21 +49,21 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.presence import sources_something
+from slurmgen.lint.facts.python import runs
+from slurmgen.lint.facts.slurm_variables import NAMES, unset
+from slurmgen.lint.facts.tools import is_tool
+from slurmgen.lint.facts.uses import uses
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.presence import sources_something
-from slurmgen.lint.python import runs
-from slurmgen.lint.slurm_variables import NAMES, unset
-from slurmgen.lint.tools import is_tool
-from slurmgen.lint.uses import uses
 from slurmgen.programs import truth
 from slurmgen.shell.words import BATCH, TASK, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.slurm_variables import Unset
+    from slurmgen.lint.facts.uses import Use
     from slurmgen.lint.job import Job
-    from slurmgen.lint.slurm_variables import Unset
-    from slurmgen.lint.uses import Use
     from slurmgen.shell.launch import Launch
     from slurmgen.shell.words import Piece, Word
 

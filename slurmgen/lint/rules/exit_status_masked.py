@@ -46,9 +46,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.texts import other_branches
+from slurmgen.lint.facts.tools import TOOLS, is_tool
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.texts import other_branches
-from slurmgen.lint.tools import TOOLS, is_tool
 from slurmgen.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:

@@ -47,9 +47,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint import exports
+from slurmgen.lint.facts import exports
+from slurmgen.lint.facts.python import directive_place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import directive_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -54,9 +54,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.endpoints import PORT, places
+from slurmgen.lint.facts.endpoints import PORT, places
+from slurmgen.lint.facts.ports import FIXED, faults, shares_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.ports import FIXED, faults, shares_nodes
 from slurmgen.shell.starters import DEEPSPEED, TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:

@@ -56,8 +56,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.interfaces import GLOO, NAMES
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.interfaces import GLOO, NAMES
 from slurmgen.programs import walk
 from slurmgen.programs.processes import processes
 from slurmgen.shell.words import COMMAND, VARIABLE
@@ -65,8 +65,8 @@ from slurmgen.shell.words import COMMAND, VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.job import Job
-    from slurmgen.lint.settings import Setting
     from slurmgen.shell.words import Word
 
 NAME = "gloo-ifname-syntax"

@@ -51,16 +51,16 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint import intent, launching
+from slurmgen.lint.facts import intent, launching
+from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others
 from slurmgen.programs.facts import whole
 from slurmgen.programs.frameworks import lightning_trainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.extent import Extent
+    from slurmgen.lint.facts.extent import Extent
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
     from slurmgen.shell.launch import Launch

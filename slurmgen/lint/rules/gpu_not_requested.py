@@ -47,9 +47,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint import intent, launching
+from slurmgen.lint.facts import intent, launching
+from slurmgen.lint.facts.python import directive_place, others
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import directive_place, others
 from slurmgen.programs.distributed import devices, groups
 from slurmgen.programs.frameworks import lightning_trainers
 from slurmgen.programs.roles import device_roles

@@ -57,17 +57,17 @@ import sys
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.lint import launching
+from slurmgen.lint.facts import launching
+from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others
 from slurmgen.programs.distributed import groups
 from slurmgen.shell.starters import ACCELERATE, TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Program
     from slurmgen.shell.launch import Launch
 

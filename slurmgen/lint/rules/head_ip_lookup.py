@@ -53,9 +53,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.endpoints import HOST
+from slurmgen.lint.facts.endpoints import HOST
+from slurmgen.lint.facts.spread import has_tasks
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.spread import has_tasks
 from slurmgen.programs import walk
 from slurmgen.programs.processes import processes
 from slurmgen.shell.words import COMMAND, VARIABLE

@@ -43,7 +43,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.lint import launching
+from slurmgen.lint.facts import launching
 from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:

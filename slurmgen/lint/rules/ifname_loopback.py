@@ -54,9 +54,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.interfaces import NAMES
+from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.interfaces import NAMES
-from slurmgen.lint.spread import spans_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -51,9 +51,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.lint.conda import CONDA, activations, is_source, loads_conda, same_shell
+from slurmgen.lint.facts.conda import CONDA, activations, is_source, loads_conda, same_shell
+from slurmgen.lint.facts.uses import uses
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.uses import uses
 from slurmgen.shell.words import BATCH
 
 if TYPE_CHECKING:

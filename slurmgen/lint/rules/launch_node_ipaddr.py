@@ -49,9 +49,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.spread import has_nodes
+from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.spread import has_nodes
-from slurmgen.lint.tools import is_tool
 from slurmgen.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:

@@ -64,9 +64,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.lightning import trainers
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.lightning import trainers
-from slurmgen.lint.python import runs
 from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:

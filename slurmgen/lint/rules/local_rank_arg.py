@@ -66,16 +66,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.python import others, runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others, runs, sets_up_elsewhere
 from slurmgen.programs.frameworks import CARING, frameworks
 from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Argument, Call
 
 NAME = "local-rank-arg"

@@ -42,8 +42,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.options import sound, value_place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import sound, value_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

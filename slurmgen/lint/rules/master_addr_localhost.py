@@ -55,9 +55,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint.endpoints import HOST, is_sure, places
+from slurmgen.lint.facts.endpoints import HOST, is_sure, places
+from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.spread import spans_nodes
 from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:

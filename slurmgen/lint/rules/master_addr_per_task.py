@@ -53,9 +53,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.endpoints import HOST, is_sure, own_host, places
+from slurmgen.lint.facts.endpoints import HOST, is_sure, own_host, places
+from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.spread import spans_nodes
 from slurmgen.programs import alternatives
 from slurmgen.programs.roles import names_rank
 from slurmgen.shell.words import TASK, VARIABLE
@@ -63,7 +63,7 @@ from slurmgen.shell.words import TASK, VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.endpoints import Endpoint
+    from slurmgen.lint.facts.endpoints import Endpoint
     from slurmgen.lint.job import Job
     from slurmgen.shell.words import Word
 

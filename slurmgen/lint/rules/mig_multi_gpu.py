@@ -43,8 +43,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.options import place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

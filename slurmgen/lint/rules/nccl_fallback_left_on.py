@@ -53,14 +53,14 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.spread import spans_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.job import Job
-    from slurmgen.lint.settings import Setting
 
 NAME = "nccl-fallback-left-on"
 CODE = "SG418"

@@ -84,8 +84,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs
 from slurmgen.programs.data import loaders, samplers
 from slurmgen.programs.distributed import is_distributed
 from slurmgen.programs.frameworks import CARING, class_bases, frameworks
@@ -95,8 +95,8 @@ from slurmgen.programs.values import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Program, Value
     from slurmgen.programs.data import Loader
 

@@ -63,8 +63,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.python import runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs, sets_up_elsewhere
 from slurmgen.programs.distributed import devices
 from slurmgen.programs.frameworks import CARING, frameworks
 from slurmgen.programs.roles import device_roles
@@ -72,8 +72,8 @@ from slurmgen.programs.roles import device_roles
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs.distributed import Device
 
 NAME = "no-set-device"

@@ -86,16 +86,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import foreign_calls, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import foreign_calls, runs
 from slurmgen.programs.data import epoch_loop, loaders, samplers
 from slurmgen.programs.frameworks import CARING, frameworks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call
 
 NAME = "no-set-epoch"

@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
 from slurmgen.errors import Refusal
+from slurmgen.lint.facts.options import expands, place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import expands, place
 from slurmgen.spec.nodes import expand_hostlist
 
 if TYPE_CHECKING:

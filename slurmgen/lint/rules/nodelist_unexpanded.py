@@ -49,9 +49,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint.endpoints import HOST
+from slurmgen.lint.facts.endpoints import HOST
+from slurmgen.lint.facts.spread import has_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.spread import has_nodes
 from slurmgen.programs import walk
 from slurmgen.shell.words import COMMAND, VARIABLE
 

@@ -48,7 +48,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.lint.conda import PROGRAMS, sources_conda
+from slurmgen.lint.facts.conda import PROGRAMS, sources_conda
 from slurmgen.lint.finding import Finding
 from slurmgen.shell.words import BATCH, TASK
 

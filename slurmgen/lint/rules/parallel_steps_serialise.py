@@ -53,7 +53,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.lint import launching
+from slurmgen.lint.facts import launching
 from slurmgen.lint.finding import Finding
 from slurmgen.shell.words import TASK
 

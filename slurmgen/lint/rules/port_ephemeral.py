@@ -50,9 +50,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.lint.endpoints import places
+from slurmgen.lint.facts.endpoints import places
+from slurmgen.lint.facts.ports import EPHEMERAL, EPHEMERAL_HIGH, EPHEMERAL_LOW, faults
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.ports import EPHEMERAL, EPHEMERAL_HIGH, EPHEMERAL_LOW, faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

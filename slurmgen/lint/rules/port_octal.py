@@ -52,9 +52,9 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint.endpoints import PORT
+from slurmgen.lint.facts.endpoints import PORT
+from slurmgen.lint.facts.ports import octal, reads_octal
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.ports import octal, reads_octal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

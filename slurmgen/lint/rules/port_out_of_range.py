@@ -43,15 +43,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.endpoints import places
+from slurmgen.lint.facts.endpoints import places
+from slurmgen.lint.facts.ports import HIGHEST, LOWEST, OUT_OF_RANGE, faults
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.ports import HIGHEST, LOWEST, OUT_OF_RANGE, faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.ranges import Range
     from slurmgen.lint.job import Job
-    from slurmgen.lint.ranges import Range
 
 NAME = "port-out-of-range"
 CODE = "SG409"

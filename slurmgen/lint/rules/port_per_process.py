@@ -51,9 +51,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint.endpoints import places
+from slurmgen.lint.facts.endpoints import places
+from slurmgen.lint.facts.ports import DRAWN, faults
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.ports import DRAWN, faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

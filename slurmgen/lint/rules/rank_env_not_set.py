@@ -61,8 +61,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.python import is_batch, runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import is_batch, runs, sets_up_elsewhere
 from slurmgen.programs import truth
 from slurmgen.programs.distributed import groups
 from slurmgen.programs.facts import whole
@@ -72,8 +72,8 @@ from slurmgen.shell.starters import MPIRUN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call
     from slurmgen.programs.distributed import Group
 

@@ -57,9 +57,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.spread import has_nodes, has_tasks, is_one_of_many, spans_nodes
+from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.spread import has_nodes, has_tasks, is_one_of_many, spans_nodes
-from slurmgen.lint.tools import is_tool
 from slurmgen.shell.starters import MPIRUN, TORCH_LAUNCH, TORCHRUN
 from slurmgen.shell.words import BATCH, TASK
 

@@ -61,8 +61,8 @@ from slurmgen.programs import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.job import Job
-    from slurmgen.lint.settings import Setting
     from slurmgen.shell.launch import Launch
 
 NAME = "rocr-hip-both-set"

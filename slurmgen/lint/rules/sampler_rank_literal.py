@@ -64,16 +64,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs
 from slurmgen.programs.data import samplers
 from slurmgen.programs.facts import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call
 
 NAME = "sampler-rank-literal"

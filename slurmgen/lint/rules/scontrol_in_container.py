@@ -66,17 +66,17 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.lightning import requeue_signals, trainers
+from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.lightning import requeue_signals, trainers
-from slurmgen.lint.python import runs
 from slurmgen.programs.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.shell.launch import Container
 
 NAME = "scontrol-in-container"

@@ -57,17 +57,17 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.lightning import requeue_signals
+from slurmgen.lint.facts.python import directive_place, is_batch, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.lightning import requeue_signals
-from slurmgen.lint.python import directive_place, is_batch, runs
 from slurmgen.programs.processes import SIGNALS, handlers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
 
 NAME = "signal-mismatch"
 CODE = "SG511"

@@ -47,11 +47,11 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.presence import sources_something
+from slurmgen.lint.facts.python import directive_place
+from slurmgen.lint.facts.texts import other_branches
+from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.presence import sources_something
-from slurmgen.lint.python import directive_place
-from slurmgen.lint.texts import other_branches
-from slurmgen.lint.tools import is_tool
 from slurmgen.programs.processes import processes
 from slurmgen.shell.words import BATCH, TASK
 

@@ -50,15 +50,15 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.uses import uses
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.uses import uses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.uses import Use
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.uses import Use
 
 NAME = "slurm-var-not-int"
 CODE = "SG414"

@@ -84,17 +84,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.python import others, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others, runs
 from slurmgen.programs.distributed import groups, spawns
 from slurmgen.programs.roles import roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
 
 NAME = "spawn-rank-no-node-offset"
 CODE = "SG605"

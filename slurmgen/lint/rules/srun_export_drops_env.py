@@ -44,7 +44,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint import exports
+from slurmgen.lint.facts import exports
 from slurmgen.lint.finding import Edit, Finding
 
 if TYPE_CHECKING:

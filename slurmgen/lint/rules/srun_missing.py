@@ -69,9 +69,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint import intent, launching
+from slurmgen.lint.facts import intent, launching
+from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others
 from slurmgen.programs.distributed import spawns
 from slurmgen.shell.words import BATCH
 

@@ -44,7 +44,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint import intent, launching
+from slurmgen.lint.facts import intent, launching
 from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:

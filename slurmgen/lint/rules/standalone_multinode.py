@@ -48,9 +48,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint import intent, launching
+from slurmgen.lint.facts import intent, launching
+from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import others
 from slurmgen.shell.starters import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN
 from slurmgen.shell.words import BATCH
 

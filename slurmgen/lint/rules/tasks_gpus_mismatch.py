@@ -61,9 +61,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
+from slurmgen.lint.facts.lightning import trainers
+from slurmgen.lint.facts.python import is_batch, option_place, others, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.lightning import trainers
-from slurmgen.lint.python import is_batch, option_place, others, runs
 from slurmgen.programs.facts import whole
 from slurmgen.programs.roles import counts_gpus
 from slurmgen.programs.torch_names import LIGHTNING_CLI
@@ -72,8 +72,8 @@ from slurmgen.programs.values import Value, constant
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call
 
 NAME = "tasks-gpus-mismatch"

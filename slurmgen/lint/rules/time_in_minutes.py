@@ -38,8 +38,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.options import sound, value_place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import sound, value_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

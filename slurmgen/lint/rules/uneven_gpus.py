@@ -41,8 +41,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.options import place
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.options import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

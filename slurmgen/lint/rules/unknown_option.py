@@ -42,8 +42,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.options import place
 from slurmgen.lint.finding import Edit, Finding
-from slurmgen.lint.options import place
 from slurmgen.spec import catalog
 
 if TYPE_CHECKING:

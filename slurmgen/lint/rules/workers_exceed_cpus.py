@@ -61,16 +61,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.python import directive_place, is_batch, others, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import directive_place, is_batch, others, runs
 from slurmgen.programs.facts import whole
 from slurmgen.programs.torch_names import DATA_LOADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Call, Value
 
 NAME = "workers-exceed-cpus"

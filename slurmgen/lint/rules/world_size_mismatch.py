@@ -51,10 +51,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.counts import counted, said_in
+from slurmgen.lint.facts.counts import counted, said_in
+from slurmgen.lint.facts.python import runs
+from slurmgen.lint.facts.spread import most_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.lint.python import runs
-from slurmgen.lint.spread import most_nodes
 from slurmgen.programs.distributed import groups, spawns
 from slurmgen.programs.facts import whole
 from slurmgen.shell.starters import ACCELERATE, DEEPSPEED, MPIRUN, TORCH_LAUNCH, TORCHRUN
@@ -63,9 +63,9 @@ from slurmgen.shell.words import BATCH, TASK
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Value
     from slurmgen.shell.launch import Launch
     from slurmgen.shell.words import Word

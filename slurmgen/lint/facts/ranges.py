@@ -9,7 +9,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint.numbers import parse
+from slurmgen.lint.facts.numbers import parse
 from slurmgen.shell.words import ARITHMETIC, COMMAND, TEXT, VARIABLE
 
 if TYPE_CHECKING:

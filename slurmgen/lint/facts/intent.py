@@ -6,7 +6,7 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from slurmgen.lint.python import sets_up_elsewhere
+from slurmgen.lint.facts.python import sets_up_elsewhere
 from slurmgen.programs.distributed import groups
 from slurmgen.programs.facts import whole
 from slurmgen.programs.frameworks import CARING, frameworks, lightning_trainers

@@ -10,8 +10,8 @@ from slurmgen.programs.roles import counts_gpus
 from slurmgen.shell.words import COMMAND, TASK, VARIABLE
 
 if TYPE_CHECKING:
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import Value
     from slurmgen.shell.launch import Launch
     from slurmgen.shell.words import Word

@@ -13,7 +13,7 @@ from slurmgen.programs.frameworks import lightning_trainers
 from slurmgen.programs.processes import signal_names
 
 if TYPE_CHECKING:
-    from slurmgen.lint.python import Run
+    from slurmgen.lint.facts.python import Run
     from slurmgen.programs import Call
 
 _ELSEWHERE = frozenset(

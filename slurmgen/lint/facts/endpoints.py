@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint.tools import is_tool
-from slurmgen.lint.wording import cut_last
+from slurmgen.lint.facts.tools import is_tool
+from slurmgen.lint.facts.wording import cut_last
 from slurmgen.programs import alternatives, truth, walk
 from slurmgen.programs.distributed import groups
 from slurmgen.programs.values import joined
@@ -20,10 +20,10 @@ from slurmgen.shell.words import BATCH, TASK
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from slurmgen.lint.facts.python import Run
+    from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
-    from slurmgen.lint.settings import Setting
     from slurmgen.programs import Condition, Value
     from slurmgen.shell.launch import Launch
     from slurmgen.shell.words import Word
@@ -188,7 +188,7 @@ def _host_and_port(word: Word) -> Iterator[tuple[str, Word]]:
 
 def _of_programs(job: Job) -> Iterator[Endpoint]:
     """What init_process_group and TCPStore are passed; writes are settings."""
-    from slurmgen.lint.python import runs
+    from slurmgen.lint.facts.python import runs
 
     for run in runs(job):
         program = run.program

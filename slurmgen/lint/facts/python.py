@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.lint.facts.presence import environment
 from slurmgen.lint.finding import Place
-from slurmgen.lint.presence import environment
 from slurmgen.programs.distributed import spawns
 from slurmgen.programs.facts import whole
 from slurmgen.programs.roles import counts_gpus
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.directives import Directive
-    from slurmgen.lint.extent import Extent
+    from slurmgen.lint.facts.extent import Extent
     from slurmgen.lint.job import Job
     from slurmgen.programs import Call, Program, Value
     from slurmgen.programs.values import Present

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.launching import is_helper
+from slurmgen.lint.facts.launching import is_helper
 from slurmgen.shell.options import parse_options
 from slurmgen.shell.srun import SRUN
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint.tools import is_tool
-from slurmgen.lint.wording import find, split
+from slurmgen.lint.facts.tools import is_tool
+from slurmgen.lint.facts.wording import find, split
 from slurmgen.shell.words import BATCH, TASK, literal_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.python import Run
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.lint.python import Run
     from slurmgen.programs import EnvWrite, Value
     from slurmgen.shell.launch import Launch
     from slurmgen.shell.words import Word
@@ -97,7 +97,7 @@ def _of_options(job: Job, launch: Launch) -> Iterator[Setting]:
 
 
 def _of_programs(job: Job) -> Iterator[Setting]:
-    from slurmgen.lint.python import runs
+    from slurmgen.lint.facts.python import runs
     from slurmgen.programs import truth
 
     for run in runs(job):

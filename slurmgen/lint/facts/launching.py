@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.lint.presence import environment
-from slurmgen.lint.python import Run, directive_place
-from slurmgen.lint.tools import is_tool
+from slurmgen.lint.facts.presence import environment
+from slurmgen.lint.facts.python import Run, directive_place
+from slurmgen.lint.facts.tools import is_tool
 from slurmgen.shell.starters import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN
 from slurmgen.shell.words import BATCH, TASK
 

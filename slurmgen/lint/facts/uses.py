@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint.tools import TOOLS
+from slurmgen.lint.facts.tools import TOOLS
 from slurmgen.shell.words import ARITHMETIC, BATCH, TASK, VARIABLE
 
 if TYPE_CHECKING:

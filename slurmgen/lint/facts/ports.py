@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint.endpoints import PORT, Endpoint
-from slurmgen.lint.ranges import Range, Ranges, expansion_at, of_value
-from slurmgen.lint.spread import has_tasks, is_one_of_many
+from slurmgen.lint.facts.endpoints import PORT, Endpoint
+from slurmgen.lint.facts.ranges import Range, Ranges, expansion_at, of_value
+from slurmgen.lint.facts.spread import has_tasks, is_one_of_many
 from slurmgen.programs import walk
 from slurmgen.programs.roles import names_rank, roles
 from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN

@@ -1,0 +1,1 @@
+"""What several rules know of a job: its launches, endpoints, ports, variables, environments."""
