@@ -102,10 +102,13 @@ def _train(sandbox: Sandbox, folder: Path, *, told: bool) -> str:
     number = done.stdout.strip()
     log = folder / "logs" / f"resume-{number}.out"
     end = time.monotonic() + 240
+    # A job that goes back into the queue has ended for a moment.
+    restarts = f"Restarts={int(told)} "
     while time.monotonic() < end:
         text = log.read_text() if log.exists() else ""
         state = sandbox.run(["scontrol", "-o", "show", "job", number]).stdout
-        if "JobState=COMPLETED" in state or "JobState=FAILED" in state:
+        ended = "JobState=COMPLETED" in state or "JobState=FAILED" in state
+        if ended and restarts in state:
             return log.read_text()
         if told and "epoch 1/3" in text:
             told = False
