@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from slurmgen.importer.keys import CLEAR
 from slurmgen.importer.yaml_text import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from slurmgen.importer.lifted import LiftedKey
 
@@ -20,14 +20,6 @@ _ORDER = """
     mail_user output error input open_mode chdir export requeue sbatch
     launcher rdzv nproc_per_node setup env command script
 """.split()
-
-
-class Noted(NamedTuple):
-    """A value with its comments."""
-
-    value: str | Sequence[str]
-    above: tuple[str, ...] = ()
-    beside: str = ""
 
 
 def directive_entries(keys: Iterable[LiftedKey]) -> list[Entry]:

@@ -14,7 +14,7 @@ from slurmgen.shell.starters import ACCELERATE, TORCHRUN, read_launcher
 from slurmgen.shell.syntax import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tree_sitter import Node
 
@@ -163,11 +163,3 @@ def _is_of_ours(assignment: Node, code: str) -> bool:
     value = assignment.child_by_field_name("value")
     text = "" if value is None else source(value, code).strip('"')
     return text.strip("${}") in _SET.get(_name(assignment, code), ()) and text.startswith("$")
-
-
-def set_in(code: str) -> Iterator[str]:
-    """The names of all variables that are set in the code."""
-    root = parse(code)
-    for node in walk(root) if root is not None else ():
-        if node.type == "variable_assignment":
-            yield source(node.named_children[0], code).partition("[")[0]

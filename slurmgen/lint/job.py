@@ -10,7 +10,6 @@ from slurmgen.cluster import generic
 from slurmgen.lint.facts import extent, numbers
 from slurmgen.lint.finding import Place
 from slurmgen.script import BatchScript
-from slurmgen.shell.words import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -231,14 +230,6 @@ class Job:
         from slurmgen.lint.facts.endpoints import read
 
         return read(self)
-
-    def set_by(self, launch: Launch, name: str) -> Assignment | None:
-        """The script's assignment from which a launch's program gets the variable `name`."""
-        return launch.environment.get(name)
-
-    def is_batch(self, launch: Launch) -> bool:
-        """Whether the launch is started by the batch shell itself, without srun or mpirun."""
-        return launch.where == BATCH
 
 
 def _without_variables(path: str) -> str:
