@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from slurmgen.ddp import log
 from slurmgen.ddp.failure import LaunchError
 
 if TYPE_CHECKING:
@@ -168,8 +169,8 @@ def check_seats(seats: Sequence[Seat]) -> None:
         )
 
 
-def render_table(seats: Sequence[Seat], backend: str) -> str:
-    """Who sits where, a line per rank, and below it what looks unintended."""
+def say_table(seats: Sequence[Seat], backend: str) -> None:
+    """Say who sits where, a line per rank, and below it what looks unintended."""
     nodes = len({seat.node for seat in seats})
     rows = [("rank", "host", "local", "device", "gpu", "uuid")]
     rows += [
@@ -177,11 +178,13 @@ def render_table(seats: Sequence[Seat], backend: str) -> str:
         for s in seats
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [f"slurmgen.ddp: {len(seats)} rank(s) on {nodes} node(s), backend {backend}"]
+    lines = [f"{len(seats)} rank(s) on {nodes} node(s), backend {backend}"]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines + [f"slurmgen.ddp: warning: {text}" for text in _warnings(seats)]) + "\n"
+    log.note("\n".join(lines))
+    for text in _warnings(seats):
+        log.warn(text)
 
 
 def _warnings(seats: Sequence[Seat]) -> list[str]:

@@ -14,15 +14,13 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.ddp import preflight, signals
+from slurmgen.ddp import log, preflight, signals
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
     LINGER_S,
-    PREFIX,
     LaunchError,
     bound_exit,
-    say,
 )
 from slurmgen.ddp.identity import resolve_identity
 
@@ -52,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     stderr before any rank can hang.
     """
     if not argv or argv[0] in {"-h", "--help"}:
-        sys.stdout.write(USAGE) if argv else say(USAGE)
+        sys.stdout.write(USAGE) if argv else log.say(USAGE)
         return 0 if argv else EXIT_LAUNCH
     target, *args = argv
     try:
@@ -61,6 +59,7 @@ def main(argv: Sequence[str]) -> int:
         if signals.asked_for(os.environ):
             signals.install(os.environ)
         identity = resolve_identity(os.environ)
+        log.speak_as(identity.rank)
         preflight.check(identity, os.environ)
         function = preflight.parse_target(target)
         if identity.children:
@@ -71,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
 
         group.prepare(identity)
     except LaunchError as error:
-        say(error.render())
+        log.refuse(error)
         return EXIT_LAUNCH
     sys.argv = [target, *args]
     try:
@@ -127,9 +126,11 @@ def _failed(error: BaseException, identity: Identity) -> int:
     place = f"rank {identity.rank} on {identity.node} (local rank {identity.local_rank})"
     note = f"{place} failed with exit code {status}"
     first = group.mark_failed(note)
-    say(f"{text}{PREFIX}{note}\n")
+    if text:
+        log.say(text)
+    log.note(note)
     if first != note:
-        say(f"{PREFIX}before that, {first}")
+        log.note(f"before that, {first}")
         time.sleep(LINGER_S)
     return status
 

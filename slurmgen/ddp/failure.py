@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 
 EXIT_FAILED = 1
 EXIT_LAUNCH = 78
@@ -17,8 +16,6 @@ torchrun, srun and the spawn launcher report the exit code of the rank that ende
 
 _EXIT_GRACE_S = 60
 
-PREFIX = "slurmgen.ddp: "
-
 
 class LaunchError(Exception):
     """The processes were started wrongly; ends with exit status 78.
@@ -31,16 +28,6 @@ class LaunchError(Exception):
         self.what = what
         self.why = why
         self.fix = fix
-
-    def render(self) -> str:
-        """The three parts as they are shown, ending in a newline."""
-        return f"{PREFIX}error: {self.what}\n  = why: {self.why}\n  = fix: {self.fix}\n"
-
-
-def say(text: str) -> None:
-    """Write `text` to stderr in one call, so that ranks sharing a file don't tear lines apart."""
-    sys.stderr.write(text if text.endswith("\n") else text + "\n")
-    sys.stderr.flush()
 
 
 def bound_exit() -> None:

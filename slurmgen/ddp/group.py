@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import devices, preflight, rendezvous, signals
+from slurmgen.ddp import devices, log, preflight, rendezvous, signals
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
     LINGER_S,
-    PREFIX,
     LaunchError,
     bound_exit,
-    say,
 )
 from slurmgen.ddp.identity import Identity, resolve_identity
 
@@ -99,7 +97,7 @@ def prepare(identity: Identity) -> None:
     os.environ.update(identity.exports())
     _run.prepared = True
     if identity.rank == 0:
-        say(devices.render_table(seats, _backend(_run.device)))
+        devices.say_table(seats, _backend(_run.device))
 
 
 def init(timeout: timedelta | None = None) -> None:
@@ -159,7 +157,7 @@ def shutdown() -> None:
             failed = str(error).splitlines()[0]
     if failed is not None:
         bound_exit()
-        say(f"{PREFIX}rank {rank()} had ended well, but the run failed: {failed}")
+        log.note(f"rank {rank()} had ended well, but the run failed: {failed}")
         time.sleep(LINGER_S)
         raise SystemExit(EXIT_FAILED)
     if dist.is_initialized():
@@ -256,6 +254,7 @@ def _identity() -> Identity:
     if _run.identity is None:
         try:
             _run.identity = resolve_identity(os.environ)
+            log.speak_as(_run.identity.rank)
         except LaunchError as error:
             raise _exit(error) from None
     return _run.identity
@@ -285,7 +284,7 @@ def _backend(own: torch.device) -> str:
 
 
 def _exit(error: LaunchError) -> SystemExit:
-    say(error.render())
+    log.refuse(error)
     return SystemExit(EXIT_LAUNCH)
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from torch.distributed import DistError, PrefixStore, Store, TCPStore
 
+from slurmgen.ddp import log
 from slurmgen.ddp.devices import Seat, check_seats
-from slurmgen.ddp.failure import EXIT_LAUNCH, LaunchError, say
+from slurmgen.ddp.failure import EXIT_LAUNCH, LaunchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -270,7 +271,7 @@ def _deadline(seconds: float, error: LaunchError) -> Iterator[None]:
     """
 
     def give_up() -> None:
-        say(error.render())
+        log.refuse(error)
         os._exit(EXIT_LAUNCH)
 
     timer = threading.Timer(seconds, give_up)

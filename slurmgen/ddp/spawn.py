@@ -9,8 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from slurmgen.ddp import signals
-from slurmgen.ddp.failure import PREFIX, say
+from slurmgen.ddp import log, signals
 from slurmgen.ddp.identity import SPAWN_PARENT
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _first_failure(identity: Identity, children: Sequence[subprocess.Popen[bytes
                 rank = identity.rank + local_rank
                 status = code if code > 0 else 128 - code
                 how = f"exit code {code}" if code > 0 else f"signal {-code}"
-                say(f"{PREFIX}rank {rank} on {identity.node} ended with {how}; ending the others")
+                log.note(f"rank {rank} on {identity.node} ended with {how}; ending the others")
                 return status
     return 0
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from slurmgen.ddp.failure import PREFIX, say
+from slurmgen.ddp import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,13 +183,10 @@ class Writer:
             if text != self._said:
                 self._said = text
                 kept = "there is none yet" if self.last is None else f"the last is step {self.last}"
-                say(
-                    f"{PREFIX}warning: no checkpoint of step {step} in {self._store.folder}:"
-                    f" {text}; {kept}"
-                )
+                log.warn(f"no checkpoint of step {step} in {self._store.folder}: {text}; {kept}")
             return False
         if self._said:
-            say(f"{PREFIX}checkpoints are written again, step {step}")
+            log.note(f"checkpoints are written again, step {step}")
             self._said = ""
         self.last = step
         return True

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import group, signals, state
+from slurmgen.ddp import group, log, signals, state
 from slurmgen.ddp.consensus import Consensus
 from slurmgen.ddp.data import Loader, WorkerInit, mix
-from slurmgen.ddp.failure import EXIT_FAILED, EXIT_LAUNCH, PREFIX, LaunchError, say
+from slurmgen.ddp.failure import EXIT_FAILED, EXIT_LAUNCH, LaunchError
 from slurmgen.ddp.store import DamagedError, Store, Writer
 
 if TYPE_CHECKING:
@@ -242,8 +242,8 @@ class Run:
             self._note_progress()
             received = signals.received()
             cause = received.name if received else "a signal to another rank"
-            say(
-                f"{PREFIX}stopped by {cause} after step {self.step}, which is saved in"
+            log.note(
+                f"stopped by {cause} after step {self.step}, which is saved in"
                 f" {self._store.folder}; exit status {signals.EXIT_STOPPED}"
             )
         group.shutdown()
@@ -291,8 +291,8 @@ class Run:
         if self._writer.busy():
             if not self._busy_said:
                 self._busy_said = True
-                say(
-                    f"{PREFIX}warning: no checkpoint of step {self.step}: the one before is still"
+                log.warn(
+                    f"no checkpoint of step {self.step}: the one before is still"
                     " being written; ask for fewer (every_steps, every_minutes)"
                 )
             return True
@@ -356,7 +356,7 @@ class Run:
         content = self._read()
         if content is None:
             if group.is_main():
-                say(f"{PREFIX}no checkpoint in {self._store.folder}: training starts at step 0")
+                log.note(f"no checkpoint in {self._store.folder}: training starts at step 0")
             for order in self._orders.values():
                 order.record()
             return
@@ -381,12 +381,12 @@ class Run:
         self.resumed = True
         self._writer.last = self.step
         if group.is_main():
-            say(
-                f"{PREFIX}goes on after step {self.step} (epoch {self.epoch}, batch {self.batch})"
+            log.note(
+                f"goes on after step {self.step} (epoch {self.epoch}, batch {self.batch})"
                 f" of {self._store.folder}"
             )
             for note in notes:
-                say(f"{PREFIX}warning: {note}")
+                log.warn(f"{note}")
 
     def _read(self) -> Any:
         """The last checkpoint that every rank can read, None where there is none at all."""
@@ -418,7 +418,7 @@ class Run:
             rank, reason = next((n, text) for n, text in enumerate(troubles) if text)
             problem = f"{one.path.name}: {reason} (rank {rank})"
             if group.is_main():
-                say(f"{PREFIX}warning: skips {problem}; the one before is used")
+                log.warn(f"skips {problem}; the one before is used")
         if found:
             raise LaunchError(
                 f"none of the {len(found)} checkpoint(s) in {self._store.folder} can be read"
@@ -571,8 +571,8 @@ class Run:
                 found[name] = parallel
             elif self._several and trained & {id(one) for one in item.parameters()}:
                 if group.is_main():
-                    say(
-                        f"{PREFIX}warning: {name} isn't wrapped in DistributedDataParallel, so"
+                    log.warn(
+                        f"{name} isn't wrapped in DistributedDataParallel, so"
                         " each rank trains one of its own and rank 0's is saved: pass what"
                         " ddp.wrap returns"
                     )
@@ -602,5 +602,5 @@ def _task() -> str:
 
 def _exit(error: LaunchError) -> SystemExit:
     if group.is_main():
-        say(error.render())
+        log.refuse(error)
     return SystemExit(EXIT_LAUNCH)

@@ -27,8 +27,8 @@ def test_one_rank_on_one_gpu(ranks: Ranks, digits: str) -> None:
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
     uuids = re.findall(r"UUID: (\S+?)\)", listed.stdout)
     expected = uuids[int(visible)] if visible.isdecimal() else visible
-    title, _, row, *_ = ended.err[ended.err.index("slurmgen.ddp:") :].splitlines()
-    assert title == "slurmgen.ddp: 1 rank(s) on 1 node(s), backend nccl"
+    title, _, row, *_ = ended.err[ended.err.index("slurmgen.ddp ") :].splitlines()
+    assert title.endswith(" rank 0: 1 rank(s) on 1 node(s), backend nccl")
     assert "cuda:0" in row
     assert row.split()[-1].startswith(expected)
 

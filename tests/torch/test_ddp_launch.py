@@ -45,8 +45,9 @@ def test_a_step_runs_a_script_that_makes_its_own_groups(ranks: Ranks, port: int)
         (0, "rank 0 of 2 turns 3\n"),
         (0, "rank 1 of 2 turns 3\n"),
     ], ended
-    assert ended[0].err.splitlines()[:4] == [
-        "slurmgen.ddp: 2 rank(s) on 1 node(s), backend gloo",
+    title, *table = ended[0].err.splitlines()[:4]
+    assert title.endswith(" rank 0: 2 rank(s) on 1 node(s), backend gloo")
+    assert table == [
         "rank  host  local  device  gpu  uuid",
         "0     n1    0      cpu     -    -",
         "1     n1    1      cpu     -    -",
@@ -180,10 +181,9 @@ def test_a_rank_that_raises_ends_the_others(ranks: Ranks, port: int) -> None:
     assert failed.code == 1
     assert failed.err.startswith("Traceback (most recent call last):\n")
     assert "entry.py" not in failed.err
-    assert failed.err.splitlines()[-2:] == [
-        "ValueError: no such column",
-        "slurmgen.ddp: rank 1 on n1 (local rank 1) failed with exit code 1",
-    ]
+    error, last = failed.err.splitlines()[-2:]
+    assert error == "ValueError: no such column"
+    assert last.endswith(" rank 1: rank 1 on n1 (local rank 1) failed with exit code 1")
     assert waiting.code == 1
     assert "rank 0 had ended well, but the run failed: rank 1 on n1" in waiting.err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,5 +21,16 @@ def recorded(request: pytest.FixtureRequest) -> Recorded:
     def read(name: str) -> dict[str, str]:
         lines = (ENVIRONMENTS / str(request.param) / name).read_text().splitlines()
         return dict(line.split("=", 1) for line in lines)
+
+    return read
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[str]]:
+    """What the entrypoint has said since, line by line, without its name and the time."""
+
+    def read() -> list[str]:
+        stamp = r"^slurmgen\.ddp \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: "
+        return re.sub(stamp, "", capsys.readouterr().err, flags=re.MULTILINE).splitlines()
 
     return read

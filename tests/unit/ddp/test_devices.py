@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp.devices import Seat, check_seats, choose_index, given_gpus, render_table
+from slurmgen.ddp.devices import Seat, check_seats, choose_index, given_gpus, say_table
 from slurmgen.ddp.failure import LaunchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def seat(rank: int, **changes: Any) -> Seat:
@@ -61,18 +64,18 @@ def test_a_seat_survives_the_store() -> None:
     assert Seat.parse(odd.dump()) == odd
 
 
-def test_table() -> None:
-    text = render_table([seat(0, visible=4), seat(1, visible=4, ignored=("RANK=0",))], "nccl")
-    assert text.splitlines() == [
-        "slurmgen.ddp: 2 rank(s) on 1 node(s), backend nccl",
+def test_table(said: Callable[[], list[str]]) -> None:
+    say_table([seat(0, visible=4), seat(1, visible=4, ignored=("RANK=0",))], "nccl")
+    assert said() == [
+        "2 rank(s) on 1 node(s), backend nccl",
         "rank  host  local  device  gpu          uuid",
         "0     n1    0      cuda:0  NVIDIA H100  GPU-0",
         "1     n1    1      cuda:1  NVIDIA H100  GPU-1",
         (
-            "slurmgen.ddp: warning: RANK=0 on rank 1 contradicts Slurm's step variables, which are"
+            "warning: RANK=0 on rank 1 contradicts Slurm's step variables, which are"
             " used (1 of 2 ranks); don't export it in the batch script"
         ),
-        "slurmgen.ddp: warning: 4 GPUs on n1 but 2 rank(s): 2 GPU(s) stay idle",
+        "warning: 4 GPUs on n1 but 2 rank(s): 2 GPU(s) stay idle",
     ]
 
 
