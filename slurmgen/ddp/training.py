@@ -398,7 +398,7 @@ class Run:
         self._writer.last = self.step
         if group.is_main():
             log.note(
-                f"goes on after step {self.step} (epoch {self.epoch}, batch {self.batch})"
+                f"goes on after step {self.step} (epoch {self.epoch + 1}, batch {self.batch})"
                 f" of {self._store.folder}"
             )
             for note in notes:

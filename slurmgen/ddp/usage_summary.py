@@ -143,7 +143,7 @@ def _starved(ranks: Sequence[RankUsage]) -> Iterator[str]:
     """GPUs that idle, and ranks that wait for data."""
     idle = [rank for rank in ranks if rank.gpu_busy_share is not None and _busy(rank) < _IDLE]
     if len(idle) == len(ranks) > 1:
-        yield f"all {len(idle)} GPUs idle {_range(idle, _idle)}{_cause(idle)}"
+        yield f"{_all(idle)} GPUs idle {_range(idle, _idle)}{_cause(idle)}"
     else:
         idle.sort(key=_busy)
         yield from _limited(
@@ -152,7 +152,7 @@ def _starved(ranks: Sequence[RankUsage]) -> Iterator[str]:
     waiting = [rank for rank in ranks if _waits(rank) >= _WAITING and rank not in idle]
     if len(waiting) == len(ranks) > 1:
         yield (
-            f"all {len(waiting)} ranks wait for data {_range(waiting, _waits)} of the time: the"
+            f"{_all(waiting)} ranks wait for data {_range(waiting, _waits)} of the time: the"
             " loader may need more workers (num_workers) and CPUs"
         )
     else:
@@ -235,6 +235,10 @@ def _waits(rank: RankUsage) -> float:
 
 def _who(rank: RankUsage) -> str:
     return f"rank {rank.rank} on {rank.node}"
+
+
+def _all(ranks: Sequence[RankUsage]) -> str:
+    return "both" if len(ranks) == 2 else f"all {len(ranks)}"
 
 
 def _count(ranks: Sequence[RankUsage]) -> str:

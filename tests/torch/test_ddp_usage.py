@@ -77,7 +77,7 @@ def test_a_loader_that_is_too_slow(
 ) -> None:
     (overview, *findings), told = train(ranks, step, port, "slow-data")
     assert re.match(r"12 steps in .*, waiting for data \d\d %; CPUs \d+ % busy$", overview)
-    assert findings[0].startswith("all 2 ranks wait for data ")
+    assert findings[0].startswith("both ranks wait for data ")
     assert all(one["data_wait_share"] > 0.5 for one in told)
     assert all(one["step_s_median"] >= 0.1 for one in told)
 

@@ -85,13 +85,14 @@ def test_a_gpu_that_idles_and_why() -> None:
 
 def test_the_same_of_all_ranks_is_one_line() -> None:
     hungry = replace(GOOD, gpu_busy_share=0.06, data_wait_share=0.9)
-    assert said_of(hungry, replace(hungry, rank=1, gpu_busy_share=0.4)) == [
-        "all 2 GPUs idle 60 to 94 %: waiting for data 90 % of the time"
+    busier = replace(hungry, rank=1, gpu_busy_share=0.4)
+    assert said_of(hungry, busier, replace(busier, rank=2)) == [
+        "all 3 GPUs idle 60 to 94 %: waiting for data 90 % of the time"
     ]
     waiting = replace(ON_CPU, data_wait_share=0.7)
     assert said_of(waiting, replace(waiting, rank=1)) == [
         (
-            "all 2 ranks wait for data 70 % of the time: the loader may need more workers"
+            "both ranks wait for data 70 % of the time: the loader may need more workers"
             " (num_workers) and CPUs"
         )
     ]
