@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import group, log, signals, state
+from slurmgen.ddp import group, log, signals, state, usage
 from slurmgen.ddp.consensus import Consensus
 from slurmgen.ddp.data import Loader, WorkerInit, mix
 from slurmgen.ddp.failure import EXIT_FAILED, EXIT_LAUNCH, LaunchError
+from slurmgen.ddp.progress import Progress
 from slurmgen.ddp.store import DamagedError, Store, Writer
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class Run:
         self._saved: tuple[int, int, int] | None = self._place() if self.resumed else None
         self._saved_step = self.step
         self._clock = time.monotonic()
+        self._meter = usage.meter()
+        self._progress = Progress(self._meter) if group.is_main() else None
         group.on_shutdown(self._writer.wait)
         if not self._off:
             signals.begin()
@@ -140,6 +143,8 @@ class Run:
         yields the rest. After the last one everything is saved.
         """
         self._driven = True
+        if self._progress:
+            self._progress.epochs = count
         while self.epoch < count:
             yield self.epoch
             self._next_epoch()
@@ -175,25 +180,36 @@ class Run:
             self._stop()
         iterator: Iterator[T] | None = None
         try:
+            self._meter.begin()
             if skip == 0 or skip != self._length:
                 iterator = iter(loader)
                 if skip and not isinstance(loader, Loader):
                     for _ in islice(iterator, skip):
                         pass
+                    self._meter.begin()
             if self._random is not None:
                 # As late as can be: what the program drew since it started doesn't count.
                 state.restore_random(self._random, self._device)
                 self._random = None
             if iterator is None:
                 return
+            if self._progress:
+                self._progress.epoch_begins()
             for batch in iterator:
+                self._meter.waited()
                 self._in_body = True
                 yield batch
                 self._in_body = False
+                self._meter.stepped(self._parallels.values())
                 self.step += 1
                 self.batch += 1
+                if self._progress:
+                    self._progress.step_done(self.step, self.epoch, self.batch, self._length)
                 if self.batch % accumulate == 0 and not self._off:
                     self._between_steps()
+                self._meter.begin()
+            if self._progress:
+                self._progress.epoch_done(self.epoch)
             # Without a length, only now it is known that nothing is left.
             self._length = self.batch
         finally:
@@ -382,7 +398,7 @@ class Run:
         self._writer.last = self.step
         if group.is_main():
             log.note(
-                f"goes on after step {self.step} (epoch {self.epoch}, batch {self.batch})"
+                f"goes on after step {self.step} (epoch {self.epoch + 1}, batch {self.batch})"
                 f" of {self._store.folder}"
             )
             for note in notes:
