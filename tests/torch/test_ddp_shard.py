@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -148,3 +151,143 @@ def test_it_goes_on_to_the_bit(
     names = {path.name for path in (ranks.folder / "saved").iterdir()}
     assert len(names) == 3
     assert all(re.fullmatch(r"step-\d{9}-[0-9a-f]{16}", name) for name in names), names
+
+
+def dumped(ranks: Ranks, log: str) -> Any:
+    import torch
+
+    return torch.load(ranks.folder / f"{log}.pt")
+
+
+def close(one: list[str], other: list[str]) -> None:
+    """The same steps and samples, and mean losses equal but for the order of sums."""
+    assert len(one) == len(other)
+    for line, reference in zip(one, other, strict=True):
+        (step, _, mean, *_), (step2, _, mean2, *_) = line.split(), reference.split()
+        assert step == step2
+        assert float(mean) == pytest.approx(float(mean2), rel=1e-4)
+
+
+def samples(ranks: Ranks, log: str, world_size: int, lines: slice) -> list[list[float]]:
+    """What all ranks together saw in each step."""
+    parts = [
+        [json.loads(line[line.index("[") : line.index("]") + 1]) for line in rank[lines]]
+        for rank in (losses(ranks, log, number) for number in range(world_size))
+    ]
+    return [list(chain.from_iterable(step)) for step in zip(*parts, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [((), 2, 4), ((), 4, 2), ((), 2, 1), ((), 1, 2), (("ddp",), 2, 4), (("ddp",), 4, 2)],
+)
+def test_another_number_of_ranks_goes_on(
+    ranks: Ranks,
+    live: Callable[..., list[Any]],
+    words: tuple[str, ...],
+    before: int,
+    after: int,
+) -> None:
+    """In the middle of an epoch; with one rank nothing is sharded."""
+    words = ("even", *words)
+    stopped = live("cut", "at=8", *words, world_size=before)
+    assert codes(stopped) == [75] * before, stopped
+    done = len(losses(ranks, "cut", 0))
+    # As many ranks again, only to see what the state is.
+    again = live("same", "dump", "epochs=0", *words, world_size=before)
+    went_on = live("other", "dump", *words, world_size=after)
+    assert codes(again) + codes(went_on) == [0] * (before + after), (again, went_on)
+    assert went_on[0].out == f"resumed {STEPS}\n"
+    assert f"{before} rank(s) wrote it and {after} go on" in went_on[0].err
+
+    from slurmgen.ddp import state
+
+    assert state.same(*map(plain, (dumped(ranks, "same"), dumped(ranks, "other"))))
+    shutil.rmtree(ranks.folder / "saved")
+    whole = live("whole", *words, world_size=before)
+    assert codes(whole) == [0] * before, whole
+    close(losses(ranks, "other", 0), losses(ranks, "whole", 0)[done:])
+    assert samples(ranks, "other", after, slice(None)) == samples(
+        ranks, "whole", before, slice(done, None)
+    )
+
+
+def plain(value: Any) -> Any:
+    """Without the classes that depend on how a model is wrapped."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def test_a_plain_loader_and_another_number_of_ranks(
+    ranks: Ranks, live: Callable[..., list[Any]]
+) -> None:
+    words = ("ddp", "even", "plain")
+    stopped = live("cut", "at=8", *words)
+    assert codes(stopped) == [75, 75], stopped
+    refused = live("other", *words, world_size=4)
+    assert codes(refused) == [78] * 4, refused
+    assert "batches into an epoch of another loader (world_size 2 -> 4)" in refused[0].err
+
+    # At the end of an epoch there is nothing left of the loader as it was.
+    shutil.rmtree(ranks.folder / "saved")
+    assert codes(live("first", "epochs=2", *words)) == [0, 0]
+    more = live("second", "epochs=3", *words, world_size=1)
+    assert codes(more) == [0], more
+    assert more[0].out == "resumed 18\n"
+
+
+def test_a_disk_that_is_full_on_one_rank(ranks: Ranks, live: Callable[..., list[Any]]) -> None:
+    ended = live("log", "full=1", "epochs=3")
+    assert codes(ended) == [0, 0], ended
+    said = [line.partition(": ")[2] for line in ended[0].err.splitlines() if "checkpoint" in line]
+    first, again = said[-2:]
+    assert first == (
+        "warning: no checkpoint of step 4 in saved: No space left on device (rank 1);"
+        " there is none yet"
+    )
+    assert re.fullmatch(r"checkpoints are written again, step \d+", again)
+    assert "warning" not in ended[1].err
+    left = sorted(path.name for path in (ranks.folder / "saved").iterdir())
+    assert all(name.startswith("step-") and int(name[5:14]) >= 12 for name in left), left
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "reason"),
+    [
+        ("__1_0.distcp", flip, "its __1_0.distcp isn't what was written"),
+        ("rank-00001.pt", Path.unlink, "its rank-00001.pt is missing"),
+        ("manifest.json", Path.unlink, "its manifest.json is missing"),
+    ],
+)
+def test_the_one_before_a_damaged_one(
+    ranks: Ranks,
+    live: Callable[..., list[Any]],
+    name: str,
+    how: Callable[[Path], None],
+    reason: str,
+) -> None:
+    assert codes(live("whole", "epochs=2")) == [0, 0]
+    # Of the last step there are two, that of the epoch's end and that of the run's.
+    newest = sorted((ranks.folder / "saved").glob("step-000000012-*"))
+    assert len(newest) == 2
+    for one in newest:
+        how(one / name)
+    left = ranks.folder / "saved/.step-12.host.7.140.tmp"
+    left.mkdir()
+    (left / "__0_0.distcp").write_bytes(b"half")
+    ended = live("cut", "epochs=2")
+    assert codes(ended) == [0, 0], ended
+    found = {path.name for path in (ranks.folder / "saved").iterdir()}
+    for one in newest:
+        assert f"skips {one.name}: {reason}" in ended[0].err
+        assert one.name + ".damaged" in found
+    assert left.name not in found
+    assert "goes on after step 8" in ended[0].err
+    assert losses(ranks, "cut", 0) == losses(ranks, "whole", 0)[8:]
