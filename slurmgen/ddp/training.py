@@ -42,10 +42,16 @@ def resume(
 ) -> Run:
     """Put `items` back to where the last checkpoint in `folder` has them, and keep them saved.
 
-    items: what the run needs to go on, each under a name of its own: the model as DDP wrapped it,
-    the optimizer, scheduler, scaler; tensors and dictionaries, put back in place, and whatever has
-    ``state_dict()`` and ``load_state_dict()``. Modules, optimizers, schedulers and scalers are
+    items: what the run needs to go on, each under a name of its own: the model as `wrap` returned
+    it, the optimizer, scheduler, scaler; tensors and dictionaries, put back in place, and whatever
+    has ``state_dict()`` and ``load_state_dict()``. Modules, optimizers, schedulers and scalers are
     rank 0's; everything else is saved for each rank, as are the random number generators.
+
+    Where any of them is sharded over the ranks (DTensor, as ``fully_shard`` makes it), a checkpoint
+    is a folder instead of a file. All ranks write it, each what it has, by
+    torch.distributed.checkpoint, and any number of ranks can read it back; buffers, which FSDP
+    doesn't keep the same, are then rank 0's. Whose checkpoints these are must be trusted: torch's
+    index of such a folder is a pickle, which can run code.
 
     Loop over `Run.epochs` and `Run.batches` then::
 
