@@ -9,6 +9,7 @@ and digest of each of them. The digest in the folder's name is the manifest's.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -59,8 +60,6 @@ class FailedError(Exception):
 
 def plan(live: dict[str, Any], paths: dict[str, tuple[str, ...]]) -> SavePlan:
     """Which pieces of the sharded tensors `live` are this rank's."""
-    import dataclasses
-
     made = create_default_local_save_plan(live, is_coordinator=False)
     # Where each belongs, for torch's own tools: dcp_to_torch_save gives nested dictionaries.
     return dataclasses.replace(made, planner_data=paths)
@@ -196,7 +195,8 @@ class _Writer(dcp.FileSystemWriter):
 
     def __init__(self, folder: Path, files: _Files, staged: Staged, rank: int) -> None:
         # torch's own fsync of the metadata comes before their flush: `files` does it.
-        super().__init__(folder, sync_files=False)
+        # Nothing to copy ahead: all is on the CPU, and CUDA in this thread would be the first GPU.
+        super().__init__(folder, sync_files=False, per_thread_copy_ahead=0)
         self.fs = files
         self._folder, self._staged, self._rank = folder, staged, rank
 

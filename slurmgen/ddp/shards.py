@@ -8,6 +8,7 @@ ranks, or none that shard at all, can go on.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -210,10 +211,8 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 def _replaced(value: Any, path: Path, change: Callable[[Path, Any], Any]) -> Any:
     """`value` with what `change` makes of each mark and of all that is no container."""
     if isinstance(value, dict) and not is_mark(value):
-        copied: Any = {}
-        if type(value) is not dict:
-            # Of the same kind: a module's has attributes.
-            copied = value.copy()
+        # Of the same kind: a module's has attributes.
+        copied: Any = {} if type(value) is dict else copy.copy(value)
         for key, item in value.items():
             copied[key] = _replaced(item, (*path, key), change)
         return copied

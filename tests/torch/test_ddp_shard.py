@@ -291,3 +291,12 @@ def test_the_one_before_a_damaged_one(
     assert left.name not in found
     assert "goes on after step 8" in ended[0].err
     assert losses(ranks, "cut", 0) == losses(ranks, "whole", 0)[8:]
+
+
+def test_ten_kills(ranks: Ranks) -> None:
+    """At random moments and in the middle of saves, of any rank; see soak.py."""
+    ended = ranks.run(
+        str(Path(__file__).with_name("soak.py")), "--kills", "10", "--seed", "0", "--shard"
+    )
+    assert ended.code == 0, ended
+    assert ended.out.endswith("every loss the same to the bit\n"), ended
