@@ -74,8 +74,7 @@ def write(folder: Path, staged: Staged, peers: Peers) -> str | None:
     files = _Files()
     trouble = ""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _no_warning_that_it_is_alone() if peers.group is None else contextlib.nullcontext():
             dcp.save(
                 {},
                 storage_writer=_Writer(folder, files, staged, peers.rank),
@@ -137,19 +136,17 @@ def fill(folder: Path, targets: dict[str, torch.Tensor]) -> None:
     """
     if not targets:
         return
-    with warnings.catch_warnings():
-        # That it reads alone, which is meant.
-        warnings.simplefilter("ignore")
-        try:
+    try:
+        with _no_warning_that_it_is_alone():
             dcp.load(
                 targets,
                 storage_reader=dcp.FileSystemReader(folder),
                 planner=_Filler(flatten_state_dict=False, flatten_sharded_tensors=False),
                 no_dist=True,
             )
-        except dcp.api.CheckpointException as error:
-            cause, _ = error.failures[0]
-            raise cause from None
+    except dcp.api.CheckpointException as error:
+        cause, _ = error.failures[0]
+        raise cause from None
 
 
 def whole(folder: Path) -> Any:
@@ -201,10 +198,14 @@ class _Writer(dcp.FileSystemWriter):
         self._folder, self._staged, self._rank = folder, staged, rank
 
     def write_data(self, plan: Any, planner: Any) -> Any:
-        self._write(_rank_file(self._rank), self._staged.own)
-        if self._staged.common is not None:
-            self._write(_RUN, self._staged.common)
-        return super().write_data(plan, planner)
+        try:
+            self._write(_rank_file(self._rank), self._staged.own)
+            if self._staged.common is not None:
+                self._write(_RUN, self._staged.common)
+            return super().write_data(plan, planner)
+        except Exception as error:
+            # Of a kind that surely can be sent to the other ranks, who would wait for ever.
+            raise FailedError(_text(error)) from None
 
     def _write(self, name: str, content: Any) -> None:
         with self.fs.create_stream(self._folder / name, "wb") as stream:
@@ -241,6 +242,13 @@ class _Files(FileSystem):
     def rename(self, path: Any, new_path: Any) -> None:
         super().rename(path, new_path)
         self.written[Path(new_path).name] = self.written.pop(Path(path).name)
+
+
+@contextlib.contextmanager
+def _no_warning_that_it_is_alone() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "torch.distributed is disabled", UserWarning)
+        yield
 
 
 def _finish(folder: Path, written: list[dict[str, tuple[int, str]]]) -> str:

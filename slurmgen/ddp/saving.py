@@ -23,7 +23,7 @@ _PATIENCE = timedelta(days=7)
 class Saver(Protocol):
     """Saves the items of a run. Every rank must call its methods.
 
-    writer: this rank's, whose `last` is rank 0's word on what is complete.
+    writer: this rank's; rank 0's knows what is complete.
     """
 
     writer: Writer
