@@ -24,7 +24,7 @@ from slurmgen.ddp.failure import (
 from slurmgen.ddp.identity import Identity, resolve_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
 
@@ -185,14 +185,38 @@ def mark_failed(text: str) -> str:
     return first
 
 
-def wrap(model: torch.nn.Module, **options: Any) -> torch.nn.Module:
+def wrap(
+    model: torch.nn.Module,
+    *,
+    shard: Iterable[type[torch.nn.Module]] | None = None,
+    **options: Any,
+) -> torch.nn.Module:
     """Move `model` to this rank's device and, with several ranks, wrap it in DDP.
 
-    options: those of ``torch.nn.parallel.DistributedDataParallel``. The model itself stays
-    usable: take its ``state_dict()`` from the object you passed in. Raises RuntimeError where
-    there are several ranks but no process group yet.
+    The model itself stays usable: take its ``state_dict()`` from the object you passed in.
+
+    shard: instead, share its parameters out over all ranks (FSDP2, ``fully_shard``), for a model
+    that with its gradients and optimizer doesn't fit one GPU. The classes of its blocks: one block
+    at a time is whole on a GPU, now and in each pass. The model is changed in place and returned;
+    make the optimizer afterwards, from its new parameters. All start from rank 0's. Needs torch
+    2.6. On one rank nothing is shared out.
+
+    options: those of ``torch.nn.parallel.DistributedDataParallel``, or of
+    ``torch.distributed.fsdp.fully_shard``.
+
+    Raises RuntimeError where there are several ranks but no process group yet, ValueError for a
+    class that the model has no module of.
     """
     own = device()
+    if shard is not None:
+        classes = tuple(shard)
+        for one in classes:
+            if not any(isinstance(module, one) for module in model.modules()):
+                raise ValueError(f"shard: the model has no {one.__name__} in it")
+        if several_ranks():
+            from slurmgen.ddp import sharding
+
+            return sharding.shard(model, classes, own, **options)
     model = model.to(own)
     if not several_ranks():
         return model
