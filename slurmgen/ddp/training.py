@@ -570,6 +570,7 @@ class Run:
             if parallel is not None:
                 found[name] = parallel
             elif self._several and trained & {id(one) for one in item.parameters()}:
+                group.leave_out("gradients")
                 if group.is_main():
                     log.warn(
                         f"{name} isn't wrapped in DistributedDataParallel, so"
