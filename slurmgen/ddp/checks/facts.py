@@ -6,6 +6,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+COMPARED = 2
+"""How many batches, and how many steps of an optimizer, are compared: one may agree by chance."""
+
 Kind = Literal["ddp", "fsdp", "bare", "other"]
 
 
@@ -26,7 +29,7 @@ class Sample:
     """Some of an optimizer's parameters, by norm and sum.
 
     names: of what is sampled; the same on ranks whose samples can be compared. values: before the
-    first step. gradients: of the first steps, a list for each.
+    first step. gradients: of the first COMPARED steps, a list for each.
     """
 
     count: int
@@ -53,7 +56,7 @@ class Stepped:
 class Facts:
     """What one rank has seen in its first steps.
 
-    machine: the same for ranks that share CPUs and GPUs. own: its device by right. gpus: those its
+    node: Slurm's name. machine: the host name. own: its device by right. gpus: those its
     parameters are on. idle: its parameters are on the CPU, and nothing is on its GPU. workers: of
     the loader it trains from. cpus: those it may run on, as bits. task, cpus_per_task,
     cpus_on_node: Slurm's, "" or 0 where it doesn't say.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slurmgen.ddp.checks.facts import COMPARED
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -81,21 +83,21 @@ def partly_shared(everyone: Sequence[Facts]) -> bool:
 
 
 def _comparable(samples: list[Sample | None]) -> list[Sample] | None:
-    """The samples, None unless they are of the same parameters with two steps each."""
+    """The samples, None unless they are of the same parameters, with all steps."""
     there = [one for one in samples if one is not None]
     if len(there) < len(samples) or len({(one.count, one.names) for one in there}) > 1:
         return None
-    return there if all(len(one.gradients) >= 2 for one in there) else None
+    return there if all(len(one.gradients) == COMPARED for one in there) else None
 
 
 def _apart(samples: list[Sample]) -> float:
-    """The share of parameters whose gradients differ between ranks in both steps.
+    """The share of parameters whose gradients differ between ranks in each step.
 
     Of those that have one; -1 where there is nothing to compare.
     """
     verdicts = []
     for number in range(len(samples[0].values)):
-        steps = [[one.gradients[step][number] for one in samples] for step in range(2)]
+        steps = [[one.gradients[step][number] for one in samples] for step in range(COMPARED)]
         if all(_finite(pair) for pairs in steps for pair in pairs) and all(
             any(norm > 0 for norm, _ in pairs) for pairs in steps
         ):

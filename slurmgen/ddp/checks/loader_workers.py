@@ -23,7 +23,7 @@ def check(everyone: Sequence[Facts]) -> Iterator[str]:
     """
     nodes: dict[str, list[Facts]] = defaultdict(list)
     for one in everyone:
-        nodes[one.machine].append(one)
+        nodes[one.node].append(one)
     over = [here for here in nodes.values() if 0 < cpus(here) < sum(one.workers for one in here)]
     if over:
         here = over[0]
@@ -38,7 +38,7 @@ def check(everyone: Sequence[Facts]) -> Iterator[str]:
 
 
 def cpus(here: Sequence[Facts]) -> int:
-    """The CPUs that the ranks of one machine share, 0 where that isn't known.
+    """The CPUs that the ranks of one node share, 0 where that isn't known.
 
     What they may run on, but no more than Slurm gave: without confinement they may run on all.
     """

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from slurmgen.ddp.checks import gradients
-from slurmgen.ddp.checks.facts import listed
+from slurmgen.ddp.checks.facts import COMPARED, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,14 +52,14 @@ def check(everyone: Sequence[Facts]) -> Iterator[str]:
 
 
 def _content(one: Facts) -> str:
-    if len(one.batches) < 2:
+    if len(one.batches) < COMPARED:
         return ""
-    first, second = (batch.leaves for batch in one.batches[:2])
+    first, second = (batch.leaves for batch in one.batches)
     telling = any(a[1] and b[1] and a[0] != b[0] for a, b in zip(first, second, strict=False))
     return repr((first, second)) if telling else ""
 
 
 def _choice(one: Facts) -> str:
     """Random augmentation hides that the same samples were chosen."""
-    chosen = [batch.indices for batch in one.batches[:2]]
-    return repr(chosen) if len(set(chosen)) == 2 and all(chosen) else ""
+    chosen = [batch.indices for batch in one.batches]
+    return repr(chosen) if len(set(chosen)) == COMPARED and all(chosen) else ""

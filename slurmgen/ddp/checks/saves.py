@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from slurmgen.ddp.checks.exchange import Exchange
 
 _PATHS = 64
-# Each machine has its own of these; all others are taken for one file system on all nodes.
-_LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ramfs", "overlay", "f2fs"}
+# With what is on a block device, each machine's own; all others are shared by the nodes.
+_LOCAL = {"tmpfs", "ramfs", "overlay", "zfs", "fuse.fuse-overlayfs"}
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -85,7 +85,8 @@ def identity(path: Path) -> str:
     """The same for two ranks that would write the same file, on any nodes."""
     folder = os.stat(path.parent)
     kind, source = _mount(path.parent)
-    if kind in _LOCAL:
+    # IBM's shared one calls its source a device, too.
+    if kind in _LOCAL or (source.startswith("/dev/") and kind != "gpfs"):
         # Of the kernel, not the host name: containers on one machine have several.
         return f"{Path(_BOOT).read_text().strip()} {folder.st_dev} {folder.st_ino} {path.name}"
     # A shared file system has another device number on each node.

@@ -7,7 +7,6 @@ import socket
 import sys
 import weakref
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,7 +21,7 @@ from slurmgen.ddp import log
 from slurmgen.ddp.checks import fingerprint
 from slurmgen.ddp.checks.data_parallel import DataParallel
 from slurmgen.ddp.checks.epochs import Epochs, sampler_of
-from slurmgen.ddp.checks.facts import Batch, Facts
+from slurmgen.ddp.checks.facts import COMPARED, Batch, Facts
 from slurmgen.ddp.checks.patches import around
 from slurmgen.ddp.checks.saves import Saves
 from slurmgen.ddp.checks.wrappers import Wrappers
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 STEPS = 8
 """After so many steps of its optimizers a rank tells what it has seen."""
 
-_COMPARED = 2
 _OPTIMIZERS = 4
 
 
@@ -98,8 +96,10 @@ class Watch:
 
     def close(self) -> None:
         """The program has ended: tell what was seen, if that is still to be done."""
-        with suppress(Exception):
+        try:
             self._post()
+        except Exception:
+            self._give_up()
         for hook in self._hooks:
             hook.remove()
         for undo in self._undo_later:
@@ -107,8 +107,10 @@ class Watch:
 
     def conclude(self) -> None:
         """Every rank has called `close`: judge, if that is still to be done."""
-        with suppress(Exception):
+        try:
             self._judge()
+        except Exception:
+            self._give_up()
 
     def leave_out(self, check: str) -> None:
         """Don't say what the check of this name finds."""
@@ -120,8 +122,10 @@ class Watch:
         def make_next(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
             def draw(iterator: Any) -> Any:
                 batch = original(iterator)
-                with suppress(Exception):
+                try:
                     self._draw(iterator, batch)
+                except Exception:
+                    self._give_up()
                 return batch
 
             return draw
@@ -129,8 +133,10 @@ class Watch:
         def make_index(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
             def choose(iterator: Any) -> Any:
                 indices = original(iterator)
-                with suppress(Exception):
+                try:
                     self._choose(iterator, indices)
+                except Exception:
+                    self._give_up()
                 return indices
 
             return choose
@@ -144,6 +150,7 @@ class Watch:
         # Within torch.compile this is all that is left of it.
         if torch.compiler.is_compiling():
             return
+        # Stays above 0 where a step raised: such a run is looked at no more.
         self._depth += 1
         # One that steps another one, as ZeroRedundancyOptimizer does, is a single step.
         if self._depth > 1:
@@ -153,8 +160,7 @@ class Watch:
             try:
                 self._look(optimizer)
             except Exception:
-                self._next = sys.maxsize
-                self._end_first()
+                self._give_up()
 
     def _after(self, *_: Any) -> None:
         if not torch.compiler.is_compiling():
@@ -170,9 +176,10 @@ class Watch:
     def _draw(self, iterator: Any, batch: Any) -> None:
         chosen = self._indices.get(iterator)
         indices = chosen.popleft() if chosen else ""
-        if not torch.is_grad_enabled() or os.getpid() != self._process:
+        # Evaluation is mostly without; what is left of it isn't the last before a step.
+        if self._posted or not torch.is_grad_enabled() or os.getpid() != self._process:
             return
-        wanted = len(self._facts.batches) < _COMPARED
+        wanted = len(self._facts.batches) < COMPARED
         leaves = fingerprint.leaves(batch) if wanted else []
         self._drawn = weakref.ref(iterator), Batch(leaves, indices)
 
@@ -197,7 +204,7 @@ class Watch:
         if iterator is not None:
             self._facts.workers = max(self._facts.workers, iterator._num_workers)
             self._epochs.trains(sampler_of(iterator))
-        if len(self._facts.batches) < _COMPARED:
+        if len(self._facts.batches) < COMPARED:
             self._facts.batches.append(batch)
 
     def _see_optimizer(self, optimizer: Any) -> None:
@@ -249,9 +256,14 @@ class Watch:
         self._judged = True
         everyone = [Facts.parse(text) for text in texts]
         for check in self._checks.values():
-            with suppress(Exception):
-                for text in check(everyone):
-                    log.warn(text)
+            for text in check(everyone):
+                log.warn(text)
+
+    def _give_up(self) -> None:
+        """Something isn't as expected here: the training goes on without being looked at."""
+        self._next = sys.maxsize
+        self._posted = self._judged = True
+        self._end_first()
 
     def _end_first(self) -> None:
         for undo in self._undo_first:
@@ -259,6 +271,7 @@ class Watch:
         self._undo_first.clear()
         self._drawn = None
         self._indices.clear()
+        self._optimizers.clear()
 
 
 def _number(text: str) -> int:

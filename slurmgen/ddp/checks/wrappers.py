@@ -10,7 +10,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from slurmgen.ddp.checks import fingerprint
-from slurmgen.ddp.checks.facts import Sample, Stepped
+from slurmgen.ddp.checks.facts import COMPARED, Sample, Stepped
 from slurmgen.ddp.checks.patches import around
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class Sorted:
         self.seen = Stepped(kind, *samples)
 
     def look(self) -> None:
-        """Note the gradients of this step."""
+        """Note the gradients of this step, if it is one of the first."""
         for sample, chosen in zip((self.seen.wrapped, self.seen.bare), self._chosen, strict=True):
-            if sample is not None:
+            if sample is not None and len(sample.gradients) < COMPARED:
                 gradients = [parameter.grad for _, parameter in chosen]
                 there = [one for one in gradients if one is not None and _plain(one)]
                 numbers = iter(fingerprint.norms(there))
