@@ -188,7 +188,8 @@ class Watch:
         if self._posted:
             self._judge()
             self._pause *= 2
-            self._next = sys.maxsize if self._judged else self._steps + self._pause
+            waits = self._exchange.rank == 0 and not self._judged
+            self._next = self._steps + self._pause if waits else sys.maxsize
             return
         self._see_batch()
         self._see_optimizer(optimizer)
