@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import devices, log, preflight, rendezvous, signals, usage
+from slurmgen.ddp import checks, devices, log, preflight, rendezvous, signals, usage
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import timedelta
 
+    from slurmgen.ddp.checks.watch import Watch
+
 
 @dataclass
 class _Run:
@@ -36,6 +38,7 @@ class _Run:
     prepared: bool = False
     ended: bool = False
     groups: int = 0
+    watch: Watch | None = None
     wrapped: Any = field(default_factory=weakref.WeakKeyDictionary)
     closers: list[Callable[[], None]] = field(default_factory=list)
 
@@ -100,6 +103,9 @@ def prepare(identity: Identity) -> None:
     if identity.rank == 0:
         devices.say_table(seats, _backend(_run.device))
     usage.begin(seat, identity.world_size, amd=torch.version.hip is not None)
+    if preflight.wants_checks(os.environ):
+        _run.watch = checks.install(identity, _run.device, _run.meeting and _run.meeting.store)
+        on_shutdown(_run.watch.close)
 
 
 def init(timeout: timedelta | None = None) -> None:
@@ -159,6 +165,9 @@ def shutdown() -> None:
             failed = meeting.finish()
         except dist.DistError as error:
             failed = str(error).splitlines()[0]
+    watch, _run.watch = _run.watch, None
+    if watch is not None:
+        watch.conclude()
     if failed is not None:
         bound_exit()
         usage.tell(store, "failed")
@@ -231,6 +240,12 @@ def wrapper_of(model: torch.nn.Module) -> Any:
     """What `wrap` made of `model`, None where it didn't wrap it."""
     reference = _run.wrapped.get(model)
     return None if reference is None else reference()
+
+
+def leave_out(check: str) -> None:
+    """What the check of this name would find has been said."""
+    if _run.watch is not None:
+        _run.watch.leave_out(check)
 
 
 def on_shutdown(close: Callable[[], None]) -> None:

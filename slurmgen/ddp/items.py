@@ -218,6 +218,7 @@ class Items:
             if parallel is not None:
                 found[name] = parallel
             elif group.several_ranks() and trained & {id(one) for one in item.parameters()}:
+                group.leave_out("gradients")
                 if group.is_main():
                     log.warn(
                         f"{name} isn't wrapped in DistributedDataParallel, so"

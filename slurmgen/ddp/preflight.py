@@ -33,6 +33,7 @@ def check(identity: Identity, env: Mapping[str, str]) -> None:
     """Raise LaunchError for the first thing that would make the ranks hang or meet wrongly."""
     check_world(identity, env)
     rendezvous_timeout(env)
+    wants_checks(env)
     if identity.world_size > 1:
         host, port = master(env)
         addresses = resolve(host, port)
@@ -85,6 +86,21 @@ def rendezvous_timeout(env: Mapping[str, str]) -> float:
             fix="export SLURMGEN_RDZV_TIMEOUT=300, or leave it unset",
         )
     return seconds
+
+
+def wants_checks(env: Mapping[str, str]) -> bool:
+    """Whether to look for mistakes while training: unless SLURMGEN_CHECKS is "off".
+
+    Raises LaunchError where it is neither "on" nor "off".
+    """
+    text = env.get("SLURMGEN_CHECKS", "")
+    if text not in {"", "on", "off"}:
+        raise LaunchError(
+            f"SLURMGEN_CHECKS={text!r} is neither on nor off",
+            why="it isn't clear whether to look for mistakes while training",
+            fix="export SLURMGEN_CHECKS=off, or leave it unset",
+        )
+    return text != "off"
 
 
 def master(env: Mapping[str, str]) -> tuple[str, int]:
