@@ -179,7 +179,15 @@ def samples(ranks: Ranks, log: str, world_size: int, lines: slice) -> list[list[
 
 @pytest.mark.parametrize(
     ("words", "before", "after"),
-    [((), 2, 4), ((), 4, 2), ((), 2, 1), ((), 1, 2), (("ddp",), 2, 4), (("ddp",), 4, 2)],
+    [
+        ((), 2, 4),
+        ((), 4, 2),
+        ((), 2, 1),
+        ((), 1, 2),
+        (("ddp",), 2, 4),
+        (("ddp",), 4, 2),
+        (("ddp",), 2, 1),
+    ],
 )
 def test_another_number_of_ranks_goes_on(
     ranks: Ranks,
