@@ -267,6 +267,17 @@ def test_checkpoints_fall_between_optimizer_steps(tmp_path: Path) -> None:
     assert [one.step for one in run._store.found()] == [8, 4]
 
 
+def test_an_epoch_that_is_done_holds_to_no_loader(tmp_path: Path) -> None:
+    from slurmgen import ddp
+
+    run = ddp.resume(tmp_path, notes={})
+    assert list(run.batches(range(4))) == [0, 1, 2, 3]
+    run.save()
+    # As a plain loader of half as many ranks would be.
+    run = ddp.resume(tmp_path, notes={})
+    assert [list(run.batches(range(8))) for _ in run.epochs(2)] == [[], list(range(8))]
+
+
 def test_term_before_training_ends_it_at_once(ranks: Ranks) -> None:
     ranks.write(
         "train.py",

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.torch
 STEPS = 24  # 4 epochs of 6 batches
 
 # argv: log, then any of: at=STEP (to be signalled at), rank=N (which one), ddp, plain, norm, own,
-# epochs=N, full=N (that rank's disk is full while step is below 12), dump (the state, gathered)
+# even, epochs=N, full=N (that rank's disk is full while step is below 12), dump (the state,
+# gathered), wait (for each save)
 PROGRAM = """
 import errno, os, random, signal, sys
 import torch
@@ -92,6 +93,8 @@ def main():
     seen = open(f"{log}.{rank}", "a")
     for epoch in run.epochs(int(options.get("epochs", 4))):
         for inputs, labels in run.batches(loader):
+            if "wait" in options:
+                run._writer.wait()  # So that none is left out because another is being written.
             loss = nn.functional.cross_entropy(wrapped(inputs), labels)
             optimizer.zero_grad()
             loss.backward()
@@ -179,7 +182,15 @@ def samples(ranks: Ranks, log: str, world_size: int, lines: slice) -> list[list[
 
 @pytest.mark.parametrize(
     ("words", "before", "after"),
-    [((), 2, 4), ((), 4, 2), ((), 2, 1), ((), 1, 2), (("ddp",), 2, 4), (("ddp",), 4, 2)],
+    [
+        ((), 2, 4),
+        ((), 4, 2),
+        ((), 2, 1),
+        ((), 1, 2),
+        (("ddp",), 2, 4),
+        (("ddp",), 4, 2),
+        (("ddp",), 2, 1),
+    ],
 )
 def test_another_number_of_ranks_goes_on(
     ranks: Ranks,
@@ -238,7 +249,7 @@ def test_a_plain_loader_and_another_number_of_ranks(
 
 
 def test_a_disk_that_is_full_on_one_rank(ranks: Ranks, live: Callable[..., list[Any]]) -> None:
-    ended = live("log", "full=1", "epochs=3")
+    ended = live("log", "full=1", "epochs=3", "wait")
     assert codes(ended) == [0, 0], ended
     said = [line.partition(": ")[2] for line in ended[0].err.splitlines() if "checkpoint" in line]
     first, again = said[-2:]
@@ -273,7 +284,7 @@ def test_the_one_before_a_damaged_one(
     how: Callable[[Path], None],
     reason: str,
 ) -> None:
-    assert codes(live("whole", "epochs=2")) == [0, 0]
+    assert codes(live("whole", "epochs=2", "wait")) == [0, 0]
     # Of the last step there are two, that of the epoch's end and that of the run's.
     newest = sorted((ranks.folder / "saved").glob("step-000000012-*"))
     assert len(newest) == 2
