@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import report
-from slurmgen.cluster import generic
+from slurmgen.cluster import doubts, generic
 from slurmgen.cluster.load import load_profile
 from slurmgen.diagnostics import of_refusal
 from slurmgen.errors import InvalidInput, Refusal, UnavailableError, UsageError
@@ -47,13 +47,16 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     else:
         text, name, root = read_text(path), job, project_root(path)
     profile = load_profile(cluster or generic.NAME, root)
-    _note_doubts(profile)
+    for doubt in doubts.of_profile(profile):
+        report.note(f"slurmgen: {doubt}")
     loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
     except PlanError as error:
         found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
+    for doubt in doubts.of_job(loaded.spec, profile, plan):
+        report.note(f"slurmgen: {doubt}")
     if loaded.spec.job_name is None:
         _check_default_name(plan.job_name, job)
     return Planned(loaded.spec, profile, plan, loaded.source, root, text)
@@ -104,17 +107,6 @@ def _check_default_name(name: str, job: str) -> None:
             f"the file's name, {job!r}, can't be the job's: {refusal.what}",
             fix="add job_name: to it, or rename the file",
         ) from None
-
-
-def _note_doubts(profile: Profile) -> None:
-    """What a person should know of a profile before trusting it."""
-    if not profile.verified:
-        report.note(
-            f"slurmgen: the profile {profile.name} is not verified by the site's own documents"
-        )
-    if profile.status in ("ending", "restricted"):
-        reason = f": {profile.status_reason}" if profile.status_reason else ""
-        report.note(f"slurmgen: {profile.name} is {profile.status}{reason}")
 
 
 def render_job(planned: Planned) -> str:
