@@ -166,9 +166,12 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         if container is None:
             container = "pyxis" if setup.container.image.endswith(".sqsh") else "apptainer"
     modules = setup.modules
-    task_env = {name: text for name, text in added.task_env.items() if name not in spec.env}
-    # There is no task without a launcher: the batch shell's variables are the program's.
-    early = task_env if spec.launcher == "plain" else {}
+    env, task_env = added.env, added.task_env
+    if task_env:
+        task_env = {name: text for name, text in task_env.items() if name not in spec.env}
+        if spec.launcher == "plain":
+            # There is no task: the batch shell's variables are the program's.
+            env, task_env = {**env, **task_env}, {}
     return JobPlan(
         source=source,
         job_name=job_name,
@@ -192,7 +195,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         setup=setup,
         module_use=added.module_use + (modules.use if modules else ()),
         modules=added.modules + (modules.load if modules else ()),
-        env=tuple({**added.env, **early, **spec.env}.items()),
+        env=tuple({**env, **spec.env}.items()),
         entrypoint=spec.ddp is not None,
         command=spec.command if isinstance(spec.command, str) else None,
         words=_words(spec),
@@ -202,7 +205,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         rendezvous=profile.rendezvous,
         requeue=_requeue(spec),
         module_purge=profile.module_purge or bool(modules and modules.purge),
-        task_env=() if early else tuple(task_env.items()),
+        task_env=tuple(task_env.items()),
         container_gpu=profile.container.gpu if profile.container is not None else None,
         gpus_on_srun=bool(gpus) and profile.gpus.step is not None,
     )
@@ -212,6 +215,10 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
     """What `script` starts is not known: counts are those of its directives, 1 where none is."""
     from slurmgen.as_given import directives_as_given
 
+    if profile.status == "closed":
+        problems: list[Problem] = []
+        limits.refuse_closed(profile, problems)
+        raise PlanError(problems)
     gpu_type, gpus = asked_gpus(spec.gpus_per_node)
     directives = tuple(Directive(*given) for given in directives_as_given(spec, profile))
     per_node = spec.ntasks_per_node or 1

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.cluster import circumstances
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,6 +31,8 @@ def of(spec: JobSpec, profile: Profile, ask: Ask) -> Added:
     )
     if not profile.add and profile.binding is None:
         return added
+    from slurmgen.cluster import circumstances
+
     job = circumstances.of(spec, profile, ask)
     for addition in profile.add:
         if circumstances.holds(addition.when, job):

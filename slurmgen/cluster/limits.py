@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.cluster import bounds, circumstances, inventory, versions
+from slurmgen.cluster import inventory, versions
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
 from slurmgen.launchers import Layout, Problem
@@ -127,6 +127,8 @@ def _check_as_a_whole(
     problems: list[Problem],
 ) -> None:
     """Rules about the whole job: what it has, where it goes, how large and long it is."""
+    from slurmgen.cluster import bounds, circumstances
+
     job = circumstances.of(spec, profile, ask)
     _check_rules(spec, profile, job, directives, problems)
     if profile.partitions:
@@ -148,18 +150,20 @@ def _check_rules(
     directives: list[Directive],
     problems: list[Problem],
 ) -> None:
+    from slurmgen.cluster.circumstances import describe, holds
+
     given = {directive.option for directive in directives}
     for key, reason in profile.required.items():
-        if not circumstances.holds(reason.when, job):
+        if not holds(reason.when, job):
             continue
         if getattr(spec, key, None) is None and key.replace("_", "-") not in given:
             why = cite(profile, reason.why, reason.source)
-            what = circumstances.describe(reason.when)
+            what = describe(reason.when)
             needs = f"{profile.name} needs {key}" + (f" for {what}" if what else "")
             refuse(problems, key, needs, why, f"add {key}:")
     for directive in directives:
         refused = profile.forbidden.get(directive.option)
-        if refused is not None and circumstances.holds(refused.when, job):
+        if refused is not None and holds(refused.when, job):
             refuse(
                 problems,
                 directive.key,
