@@ -142,7 +142,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     gpu_type = (node_type.gpu if node_type and gpus else None) or given_type
     typed = profile.gpus.typed
     is_typed = typed == "always" or (typed == "optional" and given_type is not None)
-    cpus_per_task = _cpus_per_task(spec, node_type, layout, gpus)
+    cpus_per_task = _cpus_per_task(spec, profile, node_type, layout, gpus)
     ask = Ask(node_type, layout, gpu_type if is_typed else None, gpus, cpus_per_task)
     added = additions.of(spec, profile, ask)
     directives = [
@@ -281,7 +281,7 @@ def _requeue(spec: JobSpec) -> Requeue | None:
 
 
 def _cpus_per_task(
-    spec: JobSpec, node_type: NodeType | None, layout: Layout, gpus: int
+    spec: JobSpec, profile: Profile, node_type: NodeType | None, layout: Layout, gpus: int
 ) -> int | None:
     """Explicit, or a GPU's share times the GPUs of a task, or one CPU a rank."""
     if spec.cpus_per_task == "default":
@@ -291,6 +291,9 @@ def _cpus_per_task(
     per_gpu = spec.cpus_per_gpu
     if per_gpu is None and node_type is not None:
         per_gpu = node_type.cpus_per_gpu
+        if per_gpu is None and profile.gpus.form == "none" and node_type.cpus and gpus:
+            # The whole node is the job's.
+            per_gpu = node_type.cpus // gpus or None
     if gpus and per_gpu is not None:
         return per_gpu * gpus // layout.ntasks_per_node
     return layout.nproc_per_task

@@ -91,7 +91,10 @@ def check(
 ) -> None:
     """Add a Problem for everything the profile says cannot run."""
     if profile.status == "closed":
+        # Whatever else is wrong with the job matters no more.
+        problems.clear()
         refuse_closed(profile, problems)
+        return
     if _has_rules(profile):
         _check_as_a_whole(spec, profile, ask, directives, problems)
     if profile.memory == "omit":
