@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from slurmgen.cluster.profile.values import Names
 from slurmgen.spec import readers
 from slurmgen.spec.base import SpecModel
 
+Launcher = Literal["srun", "torchrun", "spawn", "plain"]
+_ONE = {"enum": list(get_args(Launcher))}
 Launchers = Annotated[
-    tuple[Literal["srun", "torchrun", "spawn", "plain"], ...], BeforeValidator(readers.words)
+    tuple[Launcher, ...],
+    BeforeValidator(readers.words),
+    WithJsonSchema({"anyOf": [_ONE, {"type": "array", "items": _ONE}]}),
 ]
 
 

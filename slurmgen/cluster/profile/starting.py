@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from slurmgen.cluster.profile.conditions import Launchers
+from slurmgen.cluster.profile.conditions import Launcher, Launchers
 from slurmgen.cluster.profile.values import Names, Words
 from slurmgen.spec.base import SpecModel
 from slurmgen.spec.fields import Time, Word
@@ -20,7 +20,7 @@ class Launch(SpecModel):
     """
 
     prefer: Launchers = ()
-    avoid: dict[Literal["srun", "torchrun", "spawn", "plain"], str] = Field(default_factory=dict)
+    avoid: dict[Launcher, str] = Field(default_factory=dict)
     command: str = ""
     why: str = ""
     source: Names = ()
