@@ -149,25 +149,28 @@ def _place(place: Partition | Qos) -> str:
     return f"{place.name}: {'; '.join(parts)}" if parts else place.name
 
 
+# What is said of each, and what it counts.
 _BOUNDS = {
-    "min_time": "{} at least",
-    "max_time": "up to {}",
-    "min_nodes": "{} nodes at least",
-    "max_nodes": "up to {} nodes",
-    "min_gpus": "{} GPUs at least",
-    "max_gpus": "up to {} GPUs",
-    "max_cpus": "up to {} CPUs",
-    "max_mem": "up to {} of a node's memory",
-    "max_node_time": "nodes x time up to {}",
+    "min_time": ("{} at least", ""),
+    "max_time": ("up to {}", ""),
+    "min_nodes": ("{} at least", "node"),
+    "max_nodes": ("up to {}", "node"),
+    "min_gpus": ("{} at least", "GPU"),
+    "max_gpus": ("up to {}", "GPU"),
+    "max_cpus": ("up to {}", "CPU"),
+    "max_mem": ("up to {} of a node's memory", ""),
+    "max_node_time": ("nodes x time up to {}", ""),
 }
 
 
 def _bounds(bounds: Bounds) -> list[str]:
-    found = [
-        text.format(getattr(bounds, field))
-        for field, text in _BOUNDS.items()
-        if getattr(bounds, field) is not None
-    ]
+    found = []
+    for field, (text, noun) in _BOUNDS.items():
+        value = getattr(bounds, field)
+        if value is not None:
+            found.append(
+                text.format(f"{value} {noun}{'' if value == 1 else 's'}" if noun else value)
+            )
     if bounds.gpu_counts:
         found.append(f"{' or '.join(map(str, bounds.gpu_counts))} GPUs of a node")
     return found
