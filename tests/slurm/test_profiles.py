@@ -78,6 +78,6 @@ def test_what_a_profile_sets_arrives_in_the_ranks(cluster: Cluster) -> None:
     )
     told = [seen["env"] for seen in ran.seen]
     assert {env["FABRIC"] for env in told} == {"hsn0"}
-    assert {env["CACHE"] for env in told} == {f"/tmp/{n}" for n in range(4)}
+    assert {env["CACHE"] for env in told} == {f"/tmp/cache-{n}" for n in range(4)}
     assert all(10_000 <= int(env["MASTER_PORT"]) < 11_000 for env in told)
     assert {env["SLURM_CPU_BIND_TYPE"] for env in told} == {"none"}
