@@ -21,6 +21,10 @@ sandbox_app = typer.Typer(
     help="A throwaway real Slurm on this machine, with pretend GPUs.", no_args_is_help=True
 )
 app.add_typer(sandbox_app, name="sandbox")
+cluster_app = typer.Typer(
+    help="The profiles of clusters: which there are, and what they say.", no_args_is_help=True
+)
+app.add_typer(cluster_app, name="cluster")
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="The job file (- for stdin).")]
 Cluster = Annotated[
@@ -189,6 +193,36 @@ def import_(
     from slurmgen.commands import import_script as verb
 
     raise typer.Exit(verb.run(script, fix=fix))
+
+
+Format = Annotated[str, typer.Option("--format", metavar="text|json", help="How to print.")]
+
+
+@cluster_app.command("list")
+def cluster_list(format_: Format = "text") -> None:
+    """List the profiles; the cluster that this is, where one can know it, is marked."""
+    from slurmgen.commands import cluster as verb
+
+    raise typer.Exit(verb.list_all(format_=format_))
+
+
+@cluster_app.command("show")
+def cluster_show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A profile: a name or a file.")],
+    format_: Format = "text",
+) -> None:
+    """Say what a profile knows, and from which documents."""
+    from slurmgen.commands import cluster as verb
+
+    raise typer.Exit(verb.show(name, format_=format_))
+
+
+@cluster_app.command("schema")
+def cluster_schema() -> None:
+    """Print the JSON Schema of a profile's file, for editors."""
+    from slurmgen.commands import cluster as verb
+
+    raise typer.Exit(verb.schema())
 
 
 @sandbox_app.command("up")

@@ -10,13 +10,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import launchers
-from slurmgen.cluster import limits
+from slurmgen.cluster import additions, limits
 from slurmgen.cluster.limits import Ask
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.gres import asked_gpus
 from slurmgen.spec.time import limit_seconds
 
 if TYPE_CHECKING:
+    from slurmgen.cluster.additions import Added
     from slurmgen.cluster.profile import NodeType, Profile, Rendezvous
     from slurmgen.source import KeyPath
     from slurmgen.spec.job import JobSpec
@@ -78,6 +79,10 @@ class JobPlan(NamedTuple):
     rendezvous: Rendezvous
     script: str | None = None
     requeue: Requeue | None = None
+    module_purge: bool = False
+    task_env: tuple[tuple[str, str], ...] = ()
+    container_gpu: str | None = None
+    gpus_on_srun: bool = False
 
     @property
     def world_size(self) -> int:
@@ -137,11 +142,12 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     gpu_type = (node_type.gpu if node_type and gpus else None) or given_type
     typed = profile.gpus.typed
     is_typed = typed == "always" or (typed == "optional" and given_type is not None)
-    cpus_per_task = _cpus_per_task(spec, node_type, layout, gpus)
+    cpus_per_task = _cpus_per_task(spec, profile, node_type, layout, gpus)
     ask = Ask(node_type, layout, gpu_type if is_typed else None, gpus, cpus_per_task)
+    added = additions.of(spec, profile, ask)
     directives = [
         Directive("job-name", job_name, ("job_name",)),
-        *_directives(spec, profile, ask),
+        *_directives(spec, profile, ask, added),
     ]
     mem = distribution = None
     for directive in directives:
@@ -155,10 +161,17 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     setup = spec.setup
     container = None
     if setup.container is not None:
-        container = setup.container.runtime or profile.container
+        there = profile.container
+        container = setup.container.runtime or (there.runtime if there is not None else None)
         if container is None:
             container = "pyxis" if setup.container.image.endswith(".sqsh") else "apptainer"
     modules = setup.modules
+    env, task_env = added.env, added.task_env
+    if task_env:
+        task_env = {name: text for name, text in task_env.items() if name not in spec.env}
+        if spec.launcher == "plain":
+            # There is no task: the batch shell's variables are the program's.
+            env, task_env = {**env, **task_env}, {}
     return JobPlan(
         source=source,
         job_name=job_name,
@@ -180,17 +193,21 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         distribution=distribution or "block",
         array=spec.array,
         setup=setup,
-        module_use=profile.module_use + (modules.use if modules else ()),
-        modules=profile.modules + (modules.load if modules else ()),
-        env=tuple({**profile.env, **spec.env}.items()),
+        module_use=added.module_use + (modules.use if modules else ()),
+        modules=added.modules + (modules.load if modules else ()),
+        env=tuple({**env, **spec.env}.items()),
         entrypoint=spec.ddp is not None,
         command=spec.command if isinstance(spec.command, str) else None,
         words=_words(spec),
         container=container,
-        vendor=node_type.vendor if node_type else "nvidia",
-        srun=profile.srun,
+        vendor=_vendor(profile, node_type),
+        srun=added.srun,
         rendezvous=profile.rendezvous,
         requeue=_requeue(spec),
+        module_purge=profile.module_purge or bool(modules and modules.purge),
+        task_env=tuple(task_env.items()),
+        container_gpu=profile.container.gpu if profile.container is not None else None,
+        gpus_on_srun=bool(gpus) and profile.gpus.step is not None,
     )
 
 
@@ -198,6 +215,10 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
     """What `script` starts is not known: counts are those of its directives, 1 where none is."""
     from slurmgen.as_given import directives_as_given
 
+    if profile.status == "closed":
+        problems: list[Problem] = []
+        limits.refuse_closed(profile, problems)
+        raise PlanError(problems)
     gpu_type, gpus = asked_gpus(spec.gpus_per_node)
     directives = tuple(Directive(*given) for given in directives_as_given(spec, profile))
     per_node = spec.ntasks_per_node or 1
@@ -238,6 +259,14 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 
+def _vendor(profile: Profile, node_type: NodeType | None) -> str:
+    """Whose GPUs they are: of the nodes, or of all nodes there where they have one vendor."""
+    if node_type is not None:
+        return node_type.vendor
+    vendors = {kind.vendor for kind in profile.node_types if kind.gpus_per_node or kind.gpu}
+    return vendors.pop() if len(vendors) == 1 else "nvidia"
+
+
 def _words(spec: JobSpec) -> tuple[str, ...]:
     if spec.ddp is not None:
         return ("python3", "-m", "slurmgen.ddp", spec.ddp, *spec.args)
@@ -252,7 +281,7 @@ def _requeue(spec: JobSpec) -> Requeue | None:
 
 
 def _cpus_per_task(
-    spec: JobSpec, node_type: NodeType | None, layout: Layout, gpus: int
+    spec: JobSpec, profile: Profile, node_type: NodeType | None, layout: Layout, gpus: int
 ) -> int | None:
     """Explicit, or a GPU's share times the GPUs of a task, or one CPU a rank."""
     if spec.cpus_per_task == "default":
@@ -262,12 +291,15 @@ def _cpus_per_task(
     per_gpu = spec.cpus_per_gpu
     if per_gpu is None and node_type is not None:
         per_gpu = node_type.cpus_per_gpu
+        if per_gpu is None and profile.gpus.form == "none" and node_type.cpus and gpus:
+            # The whole node is the job's.
+            per_gpu = node_type.cpus // gpus or None
     if gpus and per_gpu is not None:
         return per_gpu * gpus // layout.ntasks_per_node
     return layout.nproc_per_task
 
 
-def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
+def _directives(spec: JobSpec, profile: Profile, ask: Ask, added: Added) -> list[Directive]:
     layout = ask.layout
     select = ask.node_type.select.given() if ask.node_type else {}
     values = spec.__dict__
@@ -299,7 +331,7 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
             found.append(Directive(_OPTIONS[key], value, origin))
     if spec.requeue is not None:
         found.append(Directive("requeue" if spec.requeue else "no-requeue", None, ("requeue",)))
-    for option, value in profile.sbatch.items():
+    for option, value in added.sbatch.items():
         if option not in spec.sbatch:
             found.append(Directive(option, value, ("sbatch", option)))
     for option, given in spec.sbatch.items():
@@ -309,17 +341,25 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
 
 def _gpu_directives(spec: JobSpec, profile: Profile, ask: Ask) -> list[Directive]:
     gpus, other = ask.gpus, spec.gres
-    count = str(gpus) if ask.gpu_type is None else f"{ask.gpu_type}:{gpus}"
     form = (spec.gpu_form or profile.gpus.form) if gpus else "none"
     if form == "gres":
-        gres = f"gpu:{count},{other}" if other else f"gpu:{count}"
-        return [Directive("gres", gres, ("gpus_per_node",))]
+        asked = f"gpu:{_typed(ask, gpus)}"
+        return [Directive("gres", f"{asked},{other}" if other else asked, ("gpus_per_node",))]
     found = []
-    if form == "gpus-per-node":
-        found.append(Directive("gpus-per-node", count, ("gpus_per_node",)))
+    if form == "gpus" and spec.nodes > 1:
+        # Of a sum for the whole job, Slurm may give one node more than another.
+        form = "gpus-per-node"
+    if form == "gpus-per-task":
+        gpus //= ask.layout.ntasks_per_node
+    if form != "none":
+        found.append(Directive(form, _typed(ask, gpus), ("gpus_per_node",)))
     if other:
         found.append(Directive("gres", other, ("gres",)))
     return found
+
+
+def _typed(ask: Ask, count: int) -> str:
+    return str(count) if ask.gpu_type is None else f"{ask.gpu_type}:{count}"
 
 
 def _memory_directives(spec: JobSpec, ask: Ask) -> list[Directive]:

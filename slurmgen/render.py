@@ -30,6 +30,8 @@ MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 # Lines of the srun command are broken before this column where a word allows it.
 _WIDTH = 96
 _SUFFIX = ".sbatch.j2"
+# Below the kernel's ephemeral ports (32768 on).
+_PORT_FIRST, _PORT_COUNT = 12_000, 17_000
 
 
 def render(plan: JobPlan, *, templates: Path | None = None) -> str:
@@ -93,7 +95,7 @@ def directive_line(directive: Directive) -> str:
 def context(plan: JobPlan) -> dict[str, Any]:
     """Everything a template may print, quoted for where it stands."""
     setup = plan.setup
-    modules = setup.modules
+    port = plan.rendezvous.port
     command_text, delimiter = plan.command, "COMMAND"
     if command_text is not None:
         command_text = command_text.rstrip("\n")
@@ -116,19 +118,24 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "max_restarts": plan.requeue.max_restarts if plan.requeue else None,
         "is_array": plan.array is not None,
         "several_tasks": plan.layout.ntasks > 1,
-        "module_purge": bool(modules and modules.purge),
+        "module_purge": plan.module_purge,
         "module_use": [bash_expandable(path, required=True) for path in plan.module_use],
         "modules": [bash_word(name) for name in plan.modules],
         "venv": _path(setup.venv),
         "conda": _path(setup.conda),
         "uv": _path(setup.uv),
         "exports": [f"{name}={bash_expandable(value, required=False)}" for name, value in plan.env],
+        "task_exports": [
+            f"{name}={bash_expandable(value, required=False)}" for name, value in plan.task_env
+        ],
         "cpus_given": plan.cpus_per_task is not None,
         "threads": None if "OMP_NUM_THREADS" in dict(plan.env) else plan.cpus_per_rank,
         "entrypoint": plan.entrypoint,
         "commands": [text.rstrip("\n") for text in setup.commands],
         "rendezvous_address": plan.rendezvous.address,
         "rendezvous_suffix": bash_word(plan.rendezvous.suffix) if plan.rendezvous.suffix else "",
+        "port_first": port.first if port is not None else _PORT_FIRST,
+        "port_count": port.count if port is not None else _PORT_COUNT,
         "world_size": plan.world_size,
         "nproc_per_task": plan.layout.nproc_per_task,
         "program_lines": _wrap(_program(plan)),
@@ -191,8 +198,10 @@ def _container_words(plan: JobPlan) -> list[str]:
     if container is None or plan.container not in ("apptainer", "singularity"):
         return []
     words = [plan.container, "exec"]
-    gpu = container.gpu or (
-        {"amd": "rocm"}.get(plan.vendor, plan.vendor) if plan.gpus_per_node else "none"
+    gpu = (
+        container.gpu
+        or (plan.container_gpu if plan.gpus_per_node else None)
+        or ({"amd": "rocm"}.get(plan.vendor, plan.vendor) if plan.gpus_per_node else "none")
     )
     if gpu in ("nvidia", "rocm"):
         words.append("--nv" if gpu == "nvidia" else "--rocm")
@@ -228,6 +237,7 @@ def _launch_words(plan: JobPlan) -> list[str]:
         f"--ntasks={layout.ntasks}",
         *([] if _uneven(plan) else [f"--ntasks-per-node={layout.ntasks_per_node}"]),
         *([] if plan.cpus_per_task is None else [f"--cpus-per-task={plan.cpus_per_task}"]),
+        *([f"--gpus-per-node={plan.gpus_per_node}"] if plan.gpus_on_srun else []),
         "--kill-on-bad-exit=1",
         "--wait=0",
         "--export=ALL",

@@ -11,9 +11,9 @@ from slurmgen.spec.checks import Conflict, refused_variable
 from slurmgen.spec.hints import OWN_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from slurmgen.cluster.profile import Profile
+    from slurmgen.cluster.profile import Profile, Reason, When
     from slurmgen.source import KeyPath
 
 # Options of srun that the script writes from the job's own keys, or that change what they mean.
@@ -30,7 +30,7 @@ _VALUED = frozenset(
 )
 
 
-def option_names(reasons: Mapping[str, str], key: str) -> dict[str, str]:
+def option_names(reasons: Mapping[str, Reason], key: str) -> dict[str, Reason]:
     """Reasons by the long names of sbatch's options; raises Refusal for what is none."""
     found = {}
     for name, reason in reasons.items():
@@ -41,7 +41,7 @@ def option_names(reasons: Mapping[str, str], key: str) -> dict[str, str]:
     return found
 
 
-def job_keys(reasons: Mapping[str, str], key: str) -> dict[str, str]:
+def job_keys(reasons: Mapping[str, Reason], key: str) -> dict[str, Reason]:
     """Reasons by keys of the job file; raises Refusal for what is none."""
     from difflib import get_close_matches
 
@@ -66,15 +66,116 @@ def _unknown(name: str, key: str, close: str | None) -> Refusal:
 
 def check_profile(profile: Profile) -> Iterator[Conflict]:
     """Every conflict within a profile."""
-    for name in profile.env:
+    yield from _check_environment(profile.env, ("env",))
+    yield from _check_srun(profile.srun, ("srun",))
+    for index, addition in enumerate(profile.add):
+        yield from _check_environment(addition.env, ("add", index, "env"))
+        yield from _check_environment(addition.task_env, ("add", index, "task_env"))
+        yield from _check_srun(addition.srun, ("add", index, "srun"))
+    if profile.binding is not None:
+        yield from _check_srun(profile.binding.whole_nodes, ("binding", "whole_nodes"))
+        yield from _check_srun(profile.binding.shared_nodes, ("binding", "shared_nodes"))
+    yield from _check_names(profile)
+    yield from _check_conditions(profile)
+    yield from _check_sources(profile)
+    yield from _check_ports(profile)
+
+
+def _check_environment(env: Mapping[str, str], key: KeyPath) -> Iterator[Conflict]:
+    for name in env:
         refusal = refused_variable(name)
         if refusal is not None:
-            yield Conflict(("env", name), ("env",), refusal)
-    for index, word in enumerate(profile.srun):
+            yield Conflict((*key, name), (str(key[0]),), refusal)
+
+
+def _check_srun(words: Sequence[str], key: KeyPath) -> Iterator[Conflict]:
+    for index, word in enumerate(words):
         refusal = refused_word(word)
         if refusal is not None:
-            yield Conflict(("srun", index), ("srun",), refusal)
-    yield from _check_names(profile)
+            yield Conflict((*key, index), (str(key[0]),), refusal)
+
+
+def _check_conditions(profile: Profile) -> Iterator[Conflict]:
+    """What a condition or a QOS names is there."""
+    kinds = [kind.name for kind in profile.node_types]
+    known = {
+        "node_type": kinds,
+        "partition": [partition.name for partition in profile.partitions],
+        "qos": [qos.name for qos in profile.qos],
+    }
+    for place, when in _conditions(profile):
+        for key, names in known.items():
+            for position, name in enumerate(getattr(when, key)):
+                if name not in names:
+                    what = f'there is no {key.replace("_", " ")} "{name}"'
+                    yield _conflict((*place, "when", key, position), what, ", ".join(names))
+    for index, qos in enumerate(profile.qos):
+        for position, name in enumerate(qos.node_types):
+            if name not in kinds:
+                place = ("qos", index, "node_types", position)
+                yield _conflict(place, f'there is no node type "{name}"', ", ".join(kinds))
+
+
+def _conditions(profile: Profile) -> Iterator[tuple[KeyPath, When]]:
+    for index, addition in enumerate(profile.add):
+        yield ("add", index), addition.when
+    for index, limit in enumerate(profile.limits):
+        yield ("limits", index), limit.when
+    for key in ("partitions", "qos"):
+        for index, owner in enumerate(getattr(profile, key)):
+            for position, limit in enumerate(owner.limits):
+                yield (key, index, "limits", position), limit.when
+    for key in ("required", "forbidden"):
+        for name, reason in getattr(profile, key).items():
+            yield (key, name), reason.when
+
+
+def _check_sources(profile: Profile) -> Iterator[Conflict]:
+    """Every block names documents of `sources`."""
+    for place, names in cited(profile):
+        for name in names:
+            if name not in profile.sources:
+                yield Conflict(
+                    place,
+                    (str(place[0]),),
+                    Refusal(
+                        f'there is no source "{name}"',
+                        why="whoever doubts the fact would not find where it is from",
+                        fix=f"known: {', '.join(profile.sources)}"
+                        if profile.sources
+                        else "describe it under sources:",
+                    ),
+                )
+
+
+def cited(model: object, place: KeyPath = ()) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
+    """The place of every `source` in a profile, and what it names."""
+    if isinstance(model, tuple):
+        for index, item in enumerate(model):
+            yield from cited(item, (*place, index))
+    elif isinstance(model, dict):
+        for key, item in model.items():
+            yield from cited(item, (*place, key))
+    elif hasattr(model, "model_fields_set"):
+        for key, value in model.__dict__.items():
+            if key in ("source", "status_source"):
+                yield (*place, key), value
+            else:
+                yield from cited(value, (*place, key))
+
+
+def _check_ports(profile: Profile) -> Iterator[Conflict]:
+    port = profile.rendezvous.port
+    if port is not None and port.first + port.count > 65_536:
+        yield Conflict(
+            ("rendezvous", "port"),
+            ("rendezvous",),
+            Refusal(
+                f"ports {port.first} to {port.first + port.count - 1}",
+                why="the last port there is is 65535",
+                fix=f"write count: {65_536 - port.first}",
+            ),
+        )
 
 
 def _check_names(profile: Profile) -> Iterator[Conflict]:

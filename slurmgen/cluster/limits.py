@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster import inventory, versions
+from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
 from slurmgen.launchers import Layout, Problem
 
 if TYPE_CHECKING:
+    from slurmgen.cluster.circumstances import Circumstances
     from slurmgen.cluster.profile import NodeType, Partition, Profile
     from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
@@ -38,7 +40,8 @@ def choose_node_type(
     """The kind of node the job will get, as far as the profile can tell.
 
     By GPU type (or the kind's own name) first, then by what the job names of the node
-    types' own `select` (partition, constraint, QOS), then the only kind that has GPUs at all.
+    types' own `select` (partition, constraint, QOS), then the only kind that has GPUs at all,
+    or the one that the site gives where nothing is said.
     """
     if not profile.node_types:
         return None
@@ -73,9 +76,10 @@ def choose_node_type(
         select = kind.select.given()
         if select and all(values.get(key) == value for key, value in select.items()):
             named.append(kind)
-    if len(named or kinds) == 1:
-        return (named or kinds)[0]
-    return None
+    left = named or kinds
+    if len(left) > 1 and not named:
+        left = [kind for kind in left if kind.default]
+    return left[0] if len(left) == 1 else None
 
 
 def check(
@@ -87,68 +91,185 @@ def check(
 ) -> None:
     """Add a Problem for everything the profile says cannot run."""
     if profile.status == "closed":
-        reason = profile.status_reason or "it no longer runs jobs"
-        refuse(problems, "", f"{profile.name} is closed", reason, "choose another cluster")
-    _check_rules(spec, profile, directives, problems)
+        # Whatever else is wrong with the job matters no more.
+        problems.clear()
+        refuse_closed(profile, problems)
+        return
+    if _has_rules(profile):
+        _check_as_a_whole(spec, profile, ask, directives, problems)
+    if profile.memory == "omit":
+        _check_memory_option(spec, profile, problems)
     if profile.slurm is not None:
         versions.check(spec, profile, problems)
     if ask.gpus:
         _check_gpus(profile, ask, problems)
+        _check_account(spec, profile, ask, problems)
     if ask.node_type is not None:
         _check_node(spec, ask.node_type, ask, problems)
         _check_node_options(spec, ask.node_type, problems)
         if ask.gpus:
+            _check_cpu_share(spec, profile, ask.node_type, ask, problems)
             _check_defaults(spec, profile, ask.node_type, problems)
-    if profile.partitions:
-        written = next((d.value for d in directives if d.option == "partition"), None)
-        _check_partition(spec, profile, written, problems)
+    if profile.container is not None:
+        _check_container(spec, profile, problems)
     inventory.check(spec, profile, problems)
     _check_array(spec, profile, problems)
 
 
-def _check_rules(
-    spec: JobSpec, profile: Profile, directives: list[Directive], problems: list[Problem]
+def _has_rules(profile: Profile) -> bool:
+    return bool(
+        profile.required or profile.forbidden or profile.partitions or profile.qos or profile.limits
+    )
+
+
+def _check_as_a_whole(
+    spec: JobSpec,
+    profile: Profile,
+    ask: Ask,
+    directives: list[Directive],
+    problems: list[Problem],
 ) -> None:
+    """Rules about the whole job: what it has, where it goes, how large and long it is."""
+    from slurmgen.cluster import bounds, circumstances
+
+    job = circumstances.of(spec, profile, ask)
+    _check_rules(spec, profile, job, directives, problems)
+    if profile.partitions:
+        _check_partition(profile, job, problems)
+    bounds.check(profile, job, problems)
+
+
+def refuse_closed(profile: Profile, problems: list[Problem]) -> None:
+    """Add the Problem that the cluster runs no jobs any more."""
+    since = f" since {profile.ends}" if profile.ends else ""
+    reason = cite(profile, profile.status_reason or "it no longer runs jobs", profile.status_source)
+    refuse(problems, "", f"{profile.name} is closed{since}", reason, "choose another cluster")
+
+
+def _check_rules(
+    spec: JobSpec,
+    profile: Profile,
+    job: Circumstances,
+    directives: list[Directive],
+    problems: list[Problem],
+) -> None:
+    from slurmgen.cluster.circumstances import describe, holds
+
+    given = {directive.option for directive in directives}
     for key, reason in profile.required.items():
-        option = key.replace("_", "-")
-        if getattr(spec, key, None) is None and all(d.option != option for d in directives):
-            refuse(problems, key, f"{profile.name} needs {key}", reason, f"add {key}:")
-    for directive in directives if profile.forbidden else ():
+        if not holds(reason.when, job):
+            continue
+        if getattr(spec, key, None) is None and key.replace("_", "-") not in given:
+            why = cite(profile, reason.why, reason.source)
+            what = describe(reason.when)
+            needs = f"{profile.name} needs {key}" + (f" for {what}" if what else "")
+            refuse(problems, key, needs, why, f"add {key}:")
+    for directive in directives:
         refused = profile.forbidden.get(directive.option)
-        if refused is not None:
+        if refused is not None and holds(refused.when, job):
             refuse(
                 problems,
                 directive.key,
                 f"{profile.name} refuses --{directive.option}",
-                refused,
+                cite(profile, refused.why, refused.source),
                 f"remove {'.'.join(map(str, directive.key))}",
             )
-    if profile.memory == "omit":
-        for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
-            if getattr(spec, key) is not None:
-                refuse(
-                    problems,
-                    key,
-                    f"{profile.name} takes no memory option",
-                    profile.forbidden.get("mem", "a job gets the memory of its nodes there"),
-                    f"remove {key}",
-                )
+
+
+def _check_memory_option(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+    for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
+        if getattr(spec, key) is None:
+            continue
+        reason = profile.forbidden.get(key.replace("_", "-")) or profile.forbidden.get("mem")
+        refuse(
+            problems,
+            key,
+            f"{profile.name} takes no memory option",
+            cite(profile, reason.why, reason.source)
+            if reason is not None
+            else "a job gets the memory of its nodes, or of its GPUs, there",
+            f"remove {key}",
+        )
+
+
+def _check_account(spec: JobSpec, profile: Profile, ask: Ask, problems: list[Problem]) -> None:
+    """An account that is not one for the GPUs that are asked for."""
+    known = profile.account
+    pattern = (ask.node_type.account if ask.node_type else None) or (known and known.pattern)
+    if spec.account is None or not pattern:
+        return
+    from fnmatch import fnmatchcase
+
+    if fnmatchcase(spec.account, pattern):
+        return
+    own = ask.node_type is not None and ask.node_type.account is not None
+    example = "" if own or known is None else known.example
+    refuse(
+        problems,
+        "account",
+        f"account {spec.account} is none for these GPUs: {profile.name} has {pattern}",
+        cite(
+            profile,
+            (known.why if known else "")
+            or "the job would be refused, or charged to another budget",
+            known.source if known else (),
+        ),
+        f"write an account like {example or pattern}",
+    )
+
+
+def _check_cpu_share(
+    spec: JobSpec, profile: Profile, node_type: NodeType, ask: Ask, problems: list[Problem]
+) -> None:
+    share, rule = node_type.cpus_per_gpu, node_type.cpus_rule
+    if share is None or rule == "recommended" or ask.cpus_per_task is None:
+        return
+    cpus, most = ask.layout.ntasks_per_node * ask.cpus_per_task, share * ask.gpus
+    if cpus == most or (rule == "maximum" and cpus < most):
+        return
+    key = next((k for k in ("cpus_per_task", "cpus_per_gpu") if getattr(spec, k)), "cpus_per_task")
+    right = share if key == "cpus_per_gpu" else most // ask.layout.ntasks_per_node
+    allowed = f"exactly {share}" if rule == "exact" else f"at most {share}"
+    refuse(
+        problems,
+        key,
+        f"{cpus} CPUs for {ask.gpus} GPU(s) of each node, and {profile.name} gives {allowed} a GPU",
+        cite(profile, "the job would be refused", node_type.source),
+        f"remove {key}, or write {key}: {right}",
+    )
+
+
+def _check_container(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+    container, there = spec.setup.container, profile.container
+    if container is None or container.runtime is not None or there is None:
+        return
+    if there.runtime in ("shifter", "container-engine"):
+        refuse(
+            problems,
+            ("setup", "container"),
+            f"{profile.name} runs containers by {there.runtime}",
+            cite(profile, there.why or "no script is rendered for it", there.source),
+            "use venv, conda or uv, or name a runtime that you have there "
+            "(container: {image: …, runtime: apptainer})",
+        )
 
 
 def _check_gpus(profile: Profile, ask: Ask, problems: list[Problem]) -> None:
-    gpus, counts, why = ask.gpus, profile.gpus.counts, "the job would be refused"
+    own = ask.node_type.gpu_counts if ask.node_type is not None else ()
+    gpus, counts = ask.gpus, own or profile.gpus.counts
+    why = profile.gpus.why or "the job would be refused"
     if profile.gpus.form == "none" and not counts:
         # Nothing asks for GPUs there: a job has all those of its nodes.
         kinds = (ask.node_type,) if ask.node_type is not None else profile.node_types
         counts = tuple(sorted({kind.gpus_per_node for kind in kinds if kind.gpus_per_node}))
-        why = "the partition gives them, and a job has all GPUs of its nodes"
+        why = profile.gpus.why or "the partition gives them, and a job has all GPUs of its nodes"
     if counts and gpus not in counts:
         allowed = " or ".join(str(count) for count in counts)
         refuse(
             problems,
             "gpus_per_node",
             f"{profile.name} gives {allowed} GPUs of a node, not {gpus}",
-            why,
+            cite(profile, why, profile.gpus.source),
             f"write gpus_per_node: {min(counts, key=lambda count: abs(count - gpus))}",
         )
     if profile.gpus.typed == "always" and ask.gpu_type is None:
@@ -157,7 +278,11 @@ def _check_gpus(profile: Profile, ask: Ask, problems: list[Problem]) -> None:
             problems,
             "gpus_per_node",
             f"{profile.name} needs the type of the GPUs",
-            "which one the job would get can't be told, and a job without a type is refused",
+            cite(
+                profile,
+                "which one the job would get can't be told, and a job without a type is refused",
+                profile.gpus.source,
+            ),
             f"write gpus_per_node: TYPE:{gpus}" + (f" with one of {known}" if known else ""),
         )
 
@@ -273,59 +398,24 @@ def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> No
         )
 
 
-def _check_partition(
-    spec: JobSpec, profile: Profile, written: str | None, problems: list[Problem]
-) -> None:
+def _check_partition(profile: Profile, job: Circumstances, problems: list[Problem]) -> None:
     by_name: dict[str, Partition] = {p.name: p for p in profile.partitions}
-    for name in written.split(",") if written else ():
+    for name in job.partitions:
         partition = by_name.get(name)
         if partition is None:
-            refuse(
-                problems,
-                "partition",
-                f'{profile.name} has no partition "{name}"',
-                "Slurm would say: Invalid partition name specified",
-                f"known: {', '.join(sorted(by_name))}",
-            )
-            continue
-        if partition.unnamed is not None:
+            if not profile.other_partitions:
+                refuse(
+                    problems,
+                    "partition",
+                    f'{profile.name} has no partition "{name}"',
+                    "Slurm would say: Invalid partition name specified",
+                    f"known: {', '.join(sorted(by_name))}",
+                )
+        elif partition.unnamed is not None:
             refuse(
                 problems,
                 "partition",
                 f"partition {name} must not be named on {profile.name}",
-                partition.unnamed,
+                cite(profile, partition.unnamed, partition.source),
                 "remove partition",
             )
-        _check_partition_limits(spec, partition, problems)
-
-
-def _check_partition_limits(spec: JobSpec, partition: Partition, problems: list[Problem]) -> None:
-    from slurmgen.spec.time import format_time, limit_seconds, parse_time
-
-    limit = parse_time(partition.max_time) if partition.max_time else None
-    asked = limit_seconds(spec.time)
-    endless = spec.time is not None and asked is None
-    if limit is not None and (endless or (asked is not None and asked > limit)):
-        refuse(
-            problems,
-            "time",
-            f"time {spec.time} is over the {format_time(limit)} of partition {partition.name}",
-            "the job would be refused, or wait for ever with PartitionTimeLimit",
-            f"write time: {format_time(limit)}, or choose another partition",
-        )
-    if partition.max_nodes is not None and spec.nodes > partition.max_nodes:
-        refuse(
-            problems,
-            "nodes",
-            f"{spec.nodes} nodes, and partition {partition.name} allows {partition.max_nodes}",
-            "the job would be refused, or wait for ever with PartitionNodeLimit",
-            f"write nodes: {partition.max_nodes}, or choose another partition",
-        )
-    if partition.min_nodes is not None and spec.nodes < partition.min_nodes:
-        refuse(
-            problems,
-            "nodes",
-            f"{spec.nodes} node(s), and partition {partition.name} starts at {partition.min_nodes}",
-            "the job would be refused",
-            f"write nodes: {partition.min_nodes}, or choose another partition",
-        )

@@ -1,7 +1,12 @@
-"""Where profiles are found: a path, the project's `clusters/`, then the built-in ones."""
+"""Where profiles are found, in this order, and how one is read.
+
+A path; the project's `clusters/`; the user's own (`$XDG_CONFIG_HOME/slurmgen/clusters`, or
+`~/.config/slurmgen/clusters`); the built-in ones. Only the profile in use is read.
+"""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,17 +25,16 @@ def load_profile(name: str, project: Path) -> Profile:
     Raises UsageError for an unknown name, InvalidInput for a file with errors.
     """
     path = find_profile(name, project)
-    if path == configs_dir() / "clusters" / f"{generic.NAME}.yaml":
+    if path == builtin_folder() / f"{generic.NAME}.yaml":
         return generic.PROFILE
-    return _read(path)
+    return read_profile(path)
 
 
 def find_profile(name: str, project: Path) -> Path:
     """The file of a profile."""
     if name.endswith((".yaml", ".yml")) or "/" in name:
         return Path(name)
-    folders = (project / "clusters", configs_dir() / "clusters")
-    for folder in folders:
+    for folder in _folders(project):
         path = folder / f"{name}.yaml"
         try:
             if path.is_file():
@@ -39,14 +43,43 @@ def find_profile(name: str, project: Path) -> Path:
             break
     from difflib import get_close_matches
 
-    known = sorted({p.stem for folder in folders if folder.is_dir() for p in folder.glob("*.yaml")})
-    close = get_close_matches(name, known, n=1)
-    fix = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-    raise UsageError(f'there is no cluster profile "{name[:60]}"', fix=fix)
+    known = sorted(profile_files(project))
+    close = get_close_matches(name.lower(), known, n=3)
+    meant = f"did you mean {' or '.join(close)}? " if close else ""
+    raise UsageError(
+        f'there is no cluster profile "{name[:60]}"',
+        fix=f"{meant}known: {', '.join(known)} (slurmgen cluster list)",
+    )
+
+
+def profile_files(project: Path) -> dict[str, Path]:
+    """The file of every profile by its name; of two the one that would be used."""
+    found: dict[str, Path] = {}
+    for folder in _folders(project):
+        for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
+            found.setdefault(path.stem, path)
+    return found
+
+
+def builtin_folder() -> Path:
+    """The folder of the built-in profiles."""
+    return configs_dir() / "clusters"
+
+
+def _folders(project: Path) -> tuple[Path, ...]:
+    return project / "clusters", _users_folder(), builtin_folder()
+
+
+def _users_folder() -> Path:
+    configured = os.environ.get("XDG_CONFIG_HOME", "")
+    # The XDG base directory specification: a relative path is to be ignored.
+    base = configured if configured.startswith("/") else os.path.expanduser("~/.config")
+    return Path(base) / "slurmgen" / "clusters"
 
 
 @cache
-def _read(path: Path) -> Profile:
+def read_profile(path: Path) -> Profile:
+    """The profile in a file; raises InvalidInput with the place of every error in it."""
     from slurmgen.cluster.profile import Profile
     from slurmgen.source import parse_yaml, read_text
     from slurmgen.spec.explain import validate

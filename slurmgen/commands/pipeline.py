@@ -17,7 +17,7 @@ from slurmgen.source import Source, at_key, decode, read_text
 from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic
@@ -41,22 +41,32 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
 
     Raises InvalidInput with every error, UsageError, UnavailableError.
     """
-    path = Path(job)
+    path, root = Path(job), job_folder(job)
     if job == "-":
-        text, name, root = decode(read_stdin(), _STDIN), _STDIN, project_root(_here() / "job.yaml")
+        text, name = decode(read_stdin(), _STDIN), _STDIN
     else:
-        text, name, root = read_text(path), job, project_root(path)
+        text, name = read_text(path), job
     profile = load_profile(cluster or generic.NAME, root)
-    _note_doubts(profile)
+    if profile is not generic.PROFILE:
+        from slurmgen.cluster import doubts
+
+        _note_all(doubts.of_profile(profile))
     loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
     except PlanError as error:
         found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
+    if profile is not generic.PROFILE:
+        _note_all(doubts.of_job(loaded.spec, profile, plan))
     if loaded.spec.job_name is None:
         _check_default_name(plan.job_name, job)
     return Planned(loaded.spec, profile, plan, loaded.source, root, text)
+
+
+def job_folder(job: str) -> Path:
+    """The project to which a job file belongs; of standard input, the one around."""
+    return project_root(_here() / "job.yaml" if job == "-" else Path(job))
 
 
 def require_ranks(plan: JobPlan, verb: str) -> None:
@@ -106,15 +116,9 @@ def _check_default_name(name: str, job: str) -> None:
         ) from None
 
 
-def _note_doubts(profile: Profile) -> None:
-    """What a person should know of a profile before trusting it."""
-    if not profile.verified:
-        report.note(
-            f"slurmgen: the profile {profile.name} is not verified by the site's own documents"
-        )
-    if profile.status in ("ending", "restricted"):
-        reason = f": {profile.status_reason}" if profile.status_reason else ""
-        report.note(f"slurmgen: {profile.name} is {profile.status}{reason}")
+def _note_all(doubts: Iterable[str]) -> None:
+    for doubt in doubts:
+        report.note(f"slurmgen: {doubt}")
 
 
 def render_job(planned: Planned) -> str:
@@ -122,7 +126,6 @@ def render_job(planned: Planned) -> str:
 
     Raises InvalidInput, also where a template changed what the plan decided.
     """
-    from slurmgen.agreement import check_script
     from slurmgen.render import render
 
     templates = project_templates(planned.root)

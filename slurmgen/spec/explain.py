@@ -114,8 +114,9 @@ def _keys_at(model: type[BaseModel], path: KeyPath) -> list[str]:
     found: Any = model
     for part in path:
         fields = getattr(found, "model_fields", {})
-        annotation = fields[part].annotation if part in fields else None
-        options = [annotation]
+        if part not in fields:  # one of a list of models, or of a mapping to them
+            continue
+        options = [fields[part].annotation]
         for option in options:  # which grows: unions and annotations stand inside each other
             options += get_args(option)
         found = next((o for o in options if hasattr(o, "model_fields")), None)

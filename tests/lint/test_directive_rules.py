@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmgen.cluster.profile import NodeType, Partition, Profile
+from slurmgen.cluster.profile import Gpus, NodeType, Partition, Profile
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint import engine, fixes, registry
 from slurmgen.lint.job import load
@@ -742,6 +742,8 @@ CLUSTER = Profile(
     partitions=(
         Partition(name="gpu", max_time="1-00:00:00", max_nodes=2),
         Partition(name="debug", max_time="30:00"),
+        # Without a partition the command line may still name another.
+        Partition(name="tiny", max_time="1:00", default=True),
     ),
     max_array_size=1001,
     forbidden={"exclusive": "nodes are shared"},
@@ -781,6 +783,7 @@ def test_a_cluster(options: str, said: str) -> None:
         "",
         "-p gpu -N2 --gres=gpu:a100:4 --ntasks-per-node=4 -c4 --mem=64G -t 1-00:00:00",
         "--gpus-per-node=4 -p debug -t 10",
+        "--gpus-per-node=4 -t 2:00:00",
         "--gpus=2 -N1 --cpus-per-gpu=4",
         "-n 4",
         "--array=0-1000",
@@ -789,6 +792,14 @@ def test_a_cluster(options: str, said: str) -> None:
 )
 def test_what_a_cluster_has(options: str) -> None:
     assert lint(script(f"#SBATCH {options}"), profile=CLUSTER) == ()
+
+
+def test_a_site_s_own_words_stay_as_they_are() -> None:
+    """`nodes` at the start of a reason is no option."""
+    whole = Gpus(form="none", why="nodes are given whole")
+    site = Profile(name="site", gpus=whole, node_types=CLUSTER.node_types)
+    (finding,) = lint(script("#SBATCH --gpus-per-node=2"), profile=site)
+    assert finding.why == "nodes are given whole"
 
 
 # --- whatever it is -------------------------------------------------------------------

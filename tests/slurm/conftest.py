@@ -51,6 +51,7 @@ class Cluster:
         *,
         script: str | None = None,
         inside: Sequence[str] = (),
+        profile: Profile = GENERIC,
     ) -> tuple[JobPlan, str, Path, subprocess.Popen[str]]:
         """Submit with `sbatch --wait`; the probe writes into the job's own folder.
 
@@ -61,7 +62,7 @@ class Cluster:
         folder.mkdir()
         given = {"time": "10m", "output": f"{folder}/log", **job}
         env = {**given.get("env", {}), "PROBE_FOLDER": str(folder)}
-        plan = resolve(JobSpec(**{**given, "env": env}), GENERIC)
+        plan = resolve(JobSpec(**{**given, "env": env}), profile)
         text = render(plan) if script is None else script.replace("PROBE_FOLDER_HERE", str(folder))
         path = folder / "job.sbatch"
         path.write_text(text, encoding="utf-8")
@@ -94,9 +95,14 @@ class Cluster:
         return Ran(plan, text, process.returncode, shown, seen)
 
     def run(
-        self, job: dict[str, Any], *, script: str | None = None, inside: Sequence[str] = ()
+        self,
+        job: dict[str, Any],
+        *,
+        script: str | None = None,
+        inside: Sequence[str] = (),
+        profile: Profile = GENERIC,
     ) -> Ran:
-        return self.finish(self.start(job, script=script, inside=inside))
+        return self.finish(self.start(job, script=script, inside=inside, profile=profile))
 
 
 @pytest.fixture(scope="module")

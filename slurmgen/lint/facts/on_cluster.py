@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from slurmgen import plan
 from slurmgen.cluster import limits
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from slurmgen.cluster.profile import Profile
+    from slurmgen.cluster.profile.limits import Selectable
     from slurmgen.directives import Directive
     from slurmgen.launchers import Problem
     from slurmgen.request import Request
     from slurmgen.spec.readers import Reader
+
+_Place = TypeVar("_Place", bound="Selectable")
 
 # The options that have a key of their own, and how their values are read.
 _READERS: dict[str, Reader] = {
@@ -75,7 +78,14 @@ def mismatches(request: Request, profile: Profile, sound: Collection[int]) -> It
     cpus = request.cpus_per_task or (request.cpus_per_gpu or 0) * gpus // each or 1
     ask = limits.Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
     # A release is another rule's; what must be given may stand on the command line.
-    known = profile.model_copy(update={"slurm": None, "required": {}})
+    known = profile.model_copy(
+        update={
+            "slurm": None,
+            "required": {},
+            "partitions": tuple(map(_named_only, profile.partitions)),
+            "qos": tuple(map(_named_only, profile.qos)),
+        }
+    )
     if gpu_type is None and not gpus:
         known = known.model_copy(update={"gpus": known.gpus.model_copy(update={"counts": ()})})
     written = [
@@ -86,6 +96,11 @@ def mismatches(request: Request, profile: Profile, sound: Collection[int]) -> It
     limits.check(spec, known, ask, written, problems)
     for problem in problems:
         yield _translated(problem, request)
+
+
+def _named_only(place: _Place) -> _Place:
+    """A script that names no partition may be given one on the command line."""
+    return place.model_copy(update={"default": False}) if place.default else place
 
 
 def _spec(request: Request, sound: Collection[int]) -> JobSpec:
@@ -146,7 +161,7 @@ def _directive(key: str, request: Request) -> Directive | None:
 
 def _of_options(text: str) -> str:
     """`time 5:00:00 is over …` as a directive says it."""
-    return re.sub(r"^(time|nodes|mem) (?=\S)", r"--\1=", text)
+    return re.sub(r"^(time|nodes|mem) (?=\d|UNLIMITED)", r"--\1=", text)
 
 
 def _option(found: re.Match[str]) -> str:

@@ -163,3 +163,64 @@ def test_whether_devices_are_confined(text: str, value: bool | None, tmp_path: P
     assert load_profile(str(path), tmp_path).constrain_devices is value
     ((line, _, _),) = errors("constrain_devices: mostly\n", tmp_path)
     assert line == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("gpus: {form: gpu}\n", 1, 'gpus.form is "gpu"'),
+        ("node_types:\n  - {name: a, vendor: intell}\n", 2, 'node_types.0.vendor is "intell"'),
+        ("node_types:\n  - {name: a, cpus_rule: most}\n", 2, 'node_types.0.cpus_rule is "most"'),
+        ("node_types:\n  - gpu: a100\n", 2, "node_types.0.name is missing"),
+        ("partitions:\n  - {name: p, max_time: soon}\n", 2, '"soon" is not a time'),
+        (
+            "partitions:\n  - name: p\n    limits:\n      - {max_nods: 2}\n",
+            4,
+            'unknown key "max_nods" in partitions.0.limits.0',
+        ),
+        ("qos:\n  - {name: q, node_types: [b]}\n", 2, 'there is no node type "b"'),
+        ("gpus: {source: guide}\n", 1, 'there is no source "guide"'),
+        (
+            "sources: {page: {where: x}}\nnotes:\n  - {text: t, source: [page, pag]}\n",
+            3,
+            'there is no source "pag"',
+        ),
+        ("sources:\n  page: {date: '2026'}\n", 2, "sources.page.where is missing"),
+        ("status_source: [guide]\n", 1, 'there is no source "guide"'),
+        ("add:\n  - when: {partition: [p]}\n", 2, 'there is no partition "p"'),
+        ("add:\n  - {when: {qos: q}, srun: [-l]}\n", 2, 'there is no qos "q"'),
+        ("limits:\n  - {when: {node_type: n}, max_gpus: 1}\n", 2, 'there is no node type "n"'),
+        ("add:\n  - when: {launcher: mpirun}\n", 2, 'add.0.when.launcher is "mpirun"'),
+        ("add:\n  - env: {RANK: 0}\n", 2, "RANK is set by the script"),
+        ("add:\n  - task_env:\n      ROCR_VISIBLE_DEVICES: 0\n", 3, "ROCR_VISIBLE_DEVICES is"),
+        ("add:\n  - srun: [--ntasks=2]\n", 2, "--ntasks=2 says what the script decides"),
+        ("binding:\n  whole_nodes: [x]\n", 2, '"x" is not an option of srun'),
+        ("required:\n  qos: {why: w, wen: {}}\n", 2, 'unknown key "wen" in required.qos'),
+        ("forbidden:\n  mem: {when: {}}\n", 2, "forbidden.mem.why is missing"),
+        ("required: {qos: {why: w, when: {partition: p}}}\n", 1, 'there is no partition "p"'),
+        ("rendezvous: {port: {first: 80, count: 9}}\n", 1, 'rendezvous.port.first is "80"'),
+        ("rendezvous:\n  port: {first: 60000, count: 9999}\n", 2, "ports 60000 to 69998"),
+        ("container: docker\n", 1, 'container is "docker"'),
+        ("memory: none\n", 1, 'memory is "none"'),
+        ("launch: {avoid: {mpirun: no}}\n", 1, "mpirun"),
+    ],
+)
+def test_what_is_wrong_with_a_profile_has_its_place(
+    text: str, line: int, message: str, tmp_path: Path
+) -> None:
+    found = errors(text, tmp_path)
+    assert [(at, message in said) for at, said, _ in found] == [(line, True)], found
+    assert all(fix for *_, fix in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("partitions:\n  - {name: p, max_nods: 2}\n", 'write "max_nodes"'),
+        ("partitions:\n  - {name: p, limits: [{max_nods: 2}]}\n", 'write "max_nodes"'),
+        ("required:\n  qos: {why: w, wen: {}}\n", 'write "when"'),
+        ("sources:\n  page: {where: x, knd: site}\n", 'write "kind"'),
+    ],
+)
+def test_a_key_that_is_nearly_one(text: str, fix: str, tmp_path: Path) -> None:
+    assert [said for *_, said in errors(text, tmp_path)] == [fix]

@@ -1,0 +1,38 @@
+"""When a rule of a profile counts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from slurmgen.cluster.profile.values import Names
+from slurmgen.spec import readers
+from slurmgen.spec.base import SpecModel
+
+Launcher = Literal["srun", "torchrun", "spawn", "plain"]
+_ONE = {"enum": list(get_args(Launcher))}
+Launchers = Annotated[
+    tuple[Launcher, ...],
+    BeforeValidator(readers.words),
+    WithJsonSchema({"anyOf": [_ONE, {"type": "array", "items": _ONE}]}),
+]
+
+
+class When(SpecModel):
+    """Everything that is given must hold of the job; nothing given: it always does.
+
+    Counts are of the whole job. whole_nodes: whether the job takes all GPUs of its nodes.
+    container: whether its program runs in one.
+    """
+
+    min_nodes: int | None = Field(None, ge=1)
+    max_nodes: int | None = Field(None, ge=1)
+    min_gpus: int | None = Field(None, ge=0)
+    max_gpus: int | None = Field(None, ge=0)
+    node_type: Names = ()
+    partition: Names = ()
+    qos: Names = ()
+    launcher: Launchers = ()
+    whole_nodes: bool | None = None
+    container: bool | None = None

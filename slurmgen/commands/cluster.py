@@ -1,0 +1,115 @@
+"""slurmgen cluster: which profiles there are, what one says, and the schema of them all."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slurmgen import report
+from slurmgen.cluster import detect, generic
+from slurmgen.cluster.load import find_profile, profile_files, read_profile
+from slurmgen.errors import EXIT_OK, UsageError
+from slurmgen.project import project_root
+
+if TYPE_CHECKING:
+    from slurmgen.cluster.profile import NodeType, Profile
+
+_FORMATS = ("text", "json")
+
+
+def list_all(*, format_: str = "text") -> int:
+    """A row for each profile; the one on which one stands is marked."""
+    _check_format(format_)
+    root = _root()
+    here = {found.name for found in detect.candidates(root, os.environ, socket.gethostname())}
+    profiles = [
+        read_profile(path)
+        for name, path in sorted(profile_files(root).items())
+        if name != generic.NAME
+    ]
+    if format_ == "json":
+        rows = [_summary(profile, profile.name in here) for profile in profiles]
+        report.out(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        return EXIT_OK
+    header = ("NAME", "SITE", "GPUS OF A NODE", "STATUS", "VERIFIED")
+    lines = [header, *(_row(profile, profile.name in here) for profile in profiles)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        report.out("  ".join(cells).rstrip() + "\n")
+    return EXIT_OK
+
+
+def show(name: str, *, format_: str = "text") -> int:
+    """Everything a profile says, in words and with its documents."""
+    _check_format(format_)
+    profile = read_profile(find_profile(name, _root()))
+    if format_ == "json":
+        from slurmgen.cluster.profile import Profile
+
+        assert isinstance(profile, Profile)
+        report.out(profile.model_dump_json(indent=2, exclude_defaults=True) + "\n")
+        return EXIT_OK
+    from slurmgen.cluster.words import describe
+
+    report.out("\n".join(describe(profile)) + "\n")
+    return EXIT_OK
+
+
+def schema() -> int:
+    """The JSON Schema of a profile's file."""
+    from slurmgen.cluster.profile.schema import json_schema
+
+    report.out(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
+    return EXIT_OK
+
+
+def _check_format(given: str) -> None:
+    if given not in _FORMATS:
+        raise UsageError(f'there is no format "{given}"', fix=f"choose {' or '.join(_FORMATS)}")
+
+
+def _root() -> Path:
+    return project_root(Path.cwd() / "job.yaml")
+
+
+def _row(profile: Profile, is_here: bool) -> tuple[str, ...]:
+    status: str = profile.status
+    if profile.ends:
+        status = f"{status} {'since' if status == 'closed' else 'on'} {profile.ends}"
+    return (
+        profile.name + ("  <- you are here" if is_here else ""),
+        profile.site,
+        _gpus(profile),
+        status,
+        "yes" if profile.verified else "no",
+    )
+
+
+def _gpus(profile: Profile) -> str:
+    kinds = [_kind(kind) for kind in profile.node_types if kind.gpu or kind.gpus_per_node]
+    return ", ".join(dict.fromkeys(kinds)) or "?"
+
+
+def _kind(kind: NodeType) -> str:
+    return f"{kind.gpus_per_node or '?'} {kind.gpu or kind.name}"
+
+
+def _summary(profile: Profile, is_here: bool) -> dict[str, object]:
+    return {
+        "name": profile.name,
+        "title": profile.title,
+        "site": profile.site,
+        "gpus": [
+            {"type": kind.gpu, "per_node": kind.gpus_per_node or None, "vendor": kind.vendor}
+            for kind in profile.node_types
+            if kind.gpu or kind.gpus_per_node
+        ],
+        "status": profile.status,
+        "ends": profile.ends or None,
+        "verified": profile.verified,
+        "here": is_here,
+    }
