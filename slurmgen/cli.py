@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from slurmgen import __version__, report
+from slurmgen.errors import UsageError
+from slurmgen.main import with_check_value
+
+
+class RenderCommand(TyperCommand):
+    """`render`, whose --check may stand alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_check_value(args))
+
 
 app = typer.Typer(
     help="One job.yaml in, one right sbatch script out, for PyTorch on Slurm.",
@@ -51,9 +62,12 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(cls=RenderCommand)
 def render(
-    job: Job,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB...", help="Job files (- for stdin); with --check, folders."),
+    ] = None,
     cluster: Cluster = None,
     set_: Set = None,
     output: Annotated[
@@ -61,15 +75,45 @@ def render(
     ] = None,
     check: Annotated[
         str | None,
-        typer.Option("--check", help="Compare with this file; exit 1 and a diff on drift."),
+        typer.Option(
+            "--check",
+            metavar="[SCRIPT]",
+            help="Compare with this file, or with the script beside each job file; exit 1 and a "
+            "diff on drift.",
+        ),
     ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the script beside each job file: job.sbatch.")
+    ] = False,
 ) -> None:
     """Print the sbatch script of a job file."""
-    from slurmgen.commands import render as verb
+    overrides = set_ or ()
+    if not write and check != "":
+        from slurmgen.commands import render as verb
 
-    raise typer.Exit(
-        verb.run(job, cluster=cluster, overrides=set_ or (), output=output, check=check)
-    )
+        job = _one_job(jobs)
+        raise typer.Exit(
+            verb.run(job, cluster=cluster, overrides=overrides, output=output, check=check)
+        )
+    if output is not None or (write and check is not None):
+        raise UsageError(
+            "-o, --write and --check without a script exclude each other",
+            fix="name the script: --check SCRIPT" if output else "drop one of them",
+        )
+    from slurmgen.commands import scripts
+
+    raise typer.Exit(scripts.run(jobs or ["."], write=write, cluster=cluster, overrides=overrides))
+
+
+def _one_job(jobs: list[str] | None) -> str:
+    if jobs is None or len(jobs) == 0:
+        raise UsageError("no job file is named", fix="slurmgen render job.yaml")
+    if len(jobs) > 1:
+        raise UsageError(
+            f"{len(jobs)} job files, and one script to print or compare",
+            fix="--write or --check, which take the script beside each job file",
+        )
+    return jobs[0]
 
 
 @app.command()
