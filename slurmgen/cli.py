@@ -33,6 +33,12 @@ sandbox_app = typer.Typer(
 )
 app.add_typer(sandbox_app, name="sandbox")
 
+template_app = typer.Typer(
+    help="The templates that scripts are rendered from, and the project's own.",
+    no_args_is_help=True,
+)
+app.add_typer(template_app, name="template")
+
 Job = Annotated[str, typer.Argument(metavar="JOB", help="The job file (- for stdin).")]
 Cluster = Annotated[
     str | None, typer.Option("--cluster", "-c", help="Cluster profile: a name or a file.")
@@ -40,6 +46,9 @@ Cluster = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the job file."),
+]
+TemplateName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A template, without .sbatch.j2: job.")
 ]
 SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
 SandboxFolder = Annotated[
@@ -233,6 +242,46 @@ def import_(
     from slurmgen.commands import import_script as verb
 
     raise typer.Exit(verb.run(script, fix=fix))
+
+
+@template_app.command("list")
+def template_list() -> None:
+    """List the templates: built-in and the project's own, and what each changes."""
+    from slurmgen.commands import template as verb
+
+    raise typer.Exit(verb.list_())
+
+
+@template_app.command("show")
+def template_show(
+    name: TemplateName,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="What the built-in one has got since it was ejected.")
+    ] = False,
+) -> None:
+    """Print a template: the project's own, else the built-in one."""
+    from slurmgen.commands import template as verb
+
+    raise typer.Exit(verb.show(name, diff=diff))
+
+
+@template_app.command("eject")
+def template_eject(
+    name: TemplateName,
+    block: Annotated[
+        str | None, typer.Option("--block", metavar="BLOCK", help="This block alone.")
+    ] = None,
+    merged: Annotated[
+        bool,
+        typer.Option(
+            "--merged", help="What the built-in one has got since is in: change the stamp only."
+        ),
+    ] = False,
+) -> None:
+    """Copy a built-in template, or a block of it, into the project's templates/."""
+    from slurmgen.commands import template as verb
+
+    raise typer.Exit(verb.eject(name, block=block, merged=merged))
 
 
 @sandbox_app.command("up")

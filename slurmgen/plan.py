@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from slurmgen.source import KeyPath
     from slurmgen.spec.job import JobSpec
     from slurmgen.spec.setup import Setup
+    from slurmgen.variables import Value
 
 
 class Directive(NamedTuple):
@@ -78,6 +79,7 @@ class JobPlan(NamedTuple):
     rendezvous: Rendezvous
     script: str | None = None
     requeue: Requeue | None = None
+    vars: tuple[tuple[str, Value], ...] = ()
 
     @property
     def world_size(self) -> int:
@@ -191,6 +193,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         srun=profile.srun,
         rendezvous=profile.rendezvous,
         requeue=_requeue(spec),
+        vars=tuple(spec.vars.items()),
     )
 
 
@@ -231,6 +234,7 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
         vendor="nvidia",
         srun=(),
         rendezvous=profile.rendezvous,
+        vars=tuple(spec.vars.items()),
         script=spec.script,
     )
 

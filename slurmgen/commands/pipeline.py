@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +15,7 @@ from slurmgen.errors import InvalidInput, Refusal, UnavailableError, UsageError
 from slurmgen.plan import JobPlan, PlanError, resolve
 from slurmgen.project import project_root, project_templates
 from slurmgen.source import Source, at_key, decode, read_text
+from slurmgen.spec.checks import Refusals
 from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
@@ -43,7 +45,11 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     """
     path = Path(job)
     if job == "-":
-        text, name, root = decode(read_stdin(), _STDIN), _STDIN, project_root(_here() / "job.yaml")
+        text, name, root = (
+            decode(read_stdin(), _STDIN),
+            _STDIN,
+            project_root(working_folder() / "job.yaml"),
+        )
     else:
         text, name, root = read_text(path), job, project_root(path)
     profile = load_profile(cluster or generic.NAME, root)
@@ -84,7 +90,8 @@ def read_stdin() -> bytes:
         ) from error
 
 
-def _here() -> Path:
+def working_folder() -> Path:
+    """Where slurmgen was called; raises UnavailableError where that is no folder any more."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -122,7 +129,6 @@ def render_job(planned: Planned) -> str:
 
     Raises InvalidInput, also where a template changed what the plan decided.
     """
-    from slurmgen.agreement import check_script
     from slurmgen.render import render
 
     templates = project_templates(planned.root)
@@ -131,12 +137,19 @@ def render_job(planned: Planned) -> str:
     except Refusal as refusal:
         place, length = planned.source.locate(())
         raise InvalidInput([of_refusal(refusal, place, length)]) from None
+    except Refusals as error:
+        found = [at_key(p.key, p.refusal, planned.source) for p in error.problems]
+        raise InvalidInput(found) from None
     except InvalidInput as error:
         raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
     if templates is not None:
         from slurmgen.agreement import check_script
 
-        check_script(text, planned.plan)
+        try:
+            check_script(text, planned.plan)
+        except InvalidInput as error:
+            raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
+        _note_ejected(planned.plan.template, templates)
     return text
 
 
@@ -150,9 +163,29 @@ def as_linted(planned: Planned, text: str, *, slurm: str | None = None) -> Job:
 
 
 def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
-    """The job's own `template:` as the place, where it names none that exists."""
-    missing = f'there is no template "{planned.plan.template}.sbatch.j2"'
-    if found.rule != "template" or found.message != missing:
-        return found
+    """The job's own `template:` as the place, where it names none that exists, else beside it."""
     place, length = planned.source.locate(("template",))
-    return found._replace(location=place, length=length)
+    if found.message == f'there is no template "{planned.plan.template}.sbatch.j2"':
+        return found._replace(location=place, length=length)
+    if found.location.path == f"{planned.plan.template}.sbatch.j2":
+        file = planned.root / "templates" / found.location.path
+        if file.is_file():
+            path = os.path.relpath(file)
+            found = found._replace(location=found.location._replace(path=path))
+    if not planned.source.has(("template",)):
+        return found
+    return found._replace(also=(*found.also, place))
+
+
+def _note_ejected(template: str, templates: Path) -> None:
+    """A line where the built-in template has changed since the project took its copy."""
+    from slurmgen import ejected
+
+    path = templates / f"{template}{ejected.SUFFIX}"
+    stamp = ejected.stamp_of_file(path)
+    if stamp is not None and ejected.has_changed(stamp):
+        report.note(
+            f"slurmgen: {os.path.relpath(path)} was ejected from slurmgen {stamp.version}, and "
+            f"{stamp.original} has changed since"
+        )
+        report.note(f"  = fix: slurmgen template show --diff {template}")

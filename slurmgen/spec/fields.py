@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
@@ -39,6 +39,7 @@ Restarts = Annotated[int, BeforeValidator(readers.restarts)]
 MailType = Annotated[str, BeforeValidator(readers.mail_type)]
 LogPattern = Annotated[str, BeforeValidator(readers.log_pattern)]
 Export = Annotated[str, BeforeValidator(readers.export)]
+Variables = Annotated[dict[str, Any], BeforeValidator(readers.variables)]
 Script = Annotated[str, BeforeValidator(readers.script)]
 Command = Annotated[str | tuple[str, ...], BeforeValidator(readers.command)]
 OtherOptions = Annotated[dict[str, str | None], BeforeValidator(readers.options)]

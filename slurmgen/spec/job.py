@@ -121,6 +121,12 @@ class JobSpec(SpecModel):
     )
 
     template: f.TemplateName = "job"
+    vars: f.Variables = Field(
+        default_factory=dict,
+        description="what the project's own template reads as vars.NAME: text (a Bash word when it "
+        "is printed), a whole number, true or false, or a list of them",
+        examples=[{"profile": "true"}],
+    )
     launcher: Literal["srun", "torchrun", "spawn", "plain"] = "srun"
     rdzv: Literal["static", "c10d"] = Field("static", description="torchrun's rendezvous")
     setup: Setup = Setup()

@@ -23,7 +23,9 @@ PURE = (
     "cost",
     "diagnostics",
     "directives",
+    "ejected",
     "errors",
+    "heading",
     "importer",
     "launchers",
     "lint",
@@ -39,6 +41,9 @@ PURE = (
     "shell",
     "source",
     "spec",
+    "template_errors",
+    "template_reads",
+    "variables",
 )
 NEVER_IN_PURE = (
     "asyncio",
@@ -55,7 +60,7 @@ NEVER_IN_PURE = (
 
 # The only places where each of these is imported, however late.
 ONLY_IN = {
-    "jinja2": ("render",),
+    "jinja2": ("render", "template_errors", "template_reads"),
     "typer": ("cli",),
     "torch": ("ddp",),
     "tree_sitter": ("shell", "importer"),
