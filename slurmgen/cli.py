@@ -284,6 +284,18 @@ def template_eject(
     raise typer.Exit(verb.eject(name, block=block, merged=merged))
 
 
+@app.command()
+def schema(
+    kind: Annotated[
+        str, typer.Argument(metavar="[job|cluster]", help="What the schema is of.")
+    ] = "job",
+) -> None:
+    """Print the JSON Schema of a job file or a cluster profile, for editors."""
+    from slurmgen.commands import schema as verb
+
+    raise typer.Exit(verb.run(kind))
+
+
 @sandbox_app.command("up")
 def sandbox_up(
     name: SandboxName = "default",
