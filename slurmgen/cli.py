@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -282,6 +284,53 @@ def template_eject(
     from slurmgen.commands import template as verb
 
     raise typer.Exit(verb.eject(name, block=block, merged=merged))
+
+
+@app.command()
+def init(
+    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="The project.")] = ".",
+    cluster: Cluster = None,
+    launcher: Annotated[
+        str | None,
+        typer.Option("--launcher", metavar="srun|torchrun|spawn|plain", help="Who starts ranks."),
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option("--program", metavar="COMMAND", help="What each rank runs.")
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option("--from", metavar="SCRIPT", help="Import this batch script.")
+    ] = None,
+    templates: Annotated[
+        bool, typer.Option("--templates", help="Also a template of the project's own.")
+    ] = False,
+    hooks: Annotated[bool, typer.Option(help="An entry for pre-commit.")] = True,
+    ci: Annotated[bool, typer.Option(help="A workflow for GitHub Actions.")] = True,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+) -> None:
+    """Start a project: a job file, its script, and checks that keep them together."""
+    from slurmgen.commands import init as verb
+
+    answers = verb.Answers(cluster, launcher, program, script, templates, hooks, ci)
+    raise typer.Exit(verb.run(folder, answers, None if yes else _asker()))
+
+
+def _asker() -> Callable[[str, str, tuple[str, ...]], str] | None:
+    """What asks a person; None where there is none."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
+        return None
+
+    def ask(question: str, usual: str, choices: tuple[str, ...]) -> str:
+        shown = f"{question} ({', '.join(choices)})" if choices else question
+        while True:
+            try:
+                answer = str(typer.prompt(shown, default=usual, err=True)).strip()
+            except typer.Abort:
+                raise KeyboardInterrupt from None
+            if not choices or answer in choices:
+                return answer
+            report.note(f"slurmgen: {answer} is none of them")
+
+    return ask
 
 
 @app.command()
