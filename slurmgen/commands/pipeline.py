@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen import report
 from slurmgen.cluster import generic
@@ -19,7 +19,7 @@ from slurmgen.spec.checks import Refusals
 from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic
@@ -52,8 +52,7 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
         )
     else:
         text, name, root = read_text(path), job, project_root(path)
-    profile = load_profile(cluster or generic.NAME, root)
-    _note_doubts(profile)
+    profile = profile_for(cluster, root)
     loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
@@ -63,6 +62,31 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     if loaded.spec.job_name is None:
         _check_default_name(plan.job_name, job)
     return Planned(loaded.spec, profile, plan, loaded.source, root, text)
+
+
+def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned:
+    """The same of keys that come from Python; their errors have no line.
+
+    Raises InvalidInput with every error, UsageError, UnavailableError.
+    """
+    from slurmgen.spec.load import job_of
+
+    root = project_root(working_folder() / "job.yaml")
+    profile = profile_for(cluster, root)
+    loaded = job_of(Source("Job(…)", "", dict(keys), {}), defaults=profile.defaults)
+    try:
+        plan = resolve(loaded.spec, profile)
+    except PlanError as error:
+        found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
+        raise InvalidInput(found) from None
+    return Planned(loaded.spec, profile, plan, loaded.source, root, "")
+
+
+def profile_for(cluster: str | None, root: Path) -> Profile:
+    """The profile of a name or a file, `generic` where there is none; says what is doubtful."""
+    profile = load_profile(cluster or generic.NAME, root)
+    _note_doubts(profile)
+    return profile
 
 
 def require_ranks(plan: JobPlan, verb: str) -> None:

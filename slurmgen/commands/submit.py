@@ -42,19 +42,8 @@ def run(
     With `wait`, progress goes to stderr and the job's exit code is returned.
     """
     planned = plan_job(job, cluster=cluster, overrides=overrides)
-    text = render_job(planned)
-    _lint(planned, text)
     environment, dropped = sbatch.clean_environment(os.environ)
-    if dropped:
-        report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
-    made: list[Path] = []
-    if not test_only:
-        made = _make_log_directories(planned.plan, environment)
-    try:
-        answer = sbatch.submit(text, environment=environment, test_only=test_only)
-    except UnavailableError:
-        _remove(made)
-        raise
+    answer = _hand_over(planned, environment, dropped, test_only=test_only)
     if isinstance(answer, str):
         report.note(answer)
         return EXIT_OK
@@ -65,6 +54,31 @@ def run(
         # From the moment on at which somebody can know the id.
         job_id = answer.job_id
         report.note(f"slurmgen: job {job_id} goes on; `scancel {job_id}` ends it")
+        raise
+
+
+def submit_planned(planned: Planned) -> str:
+    """Lint and submit a job; returns its id. Raises FaultyJob, UnavailableError."""
+    environment, dropped = sbatch.clean_environment(os.environ)
+    answer = _hand_over(planned, environment, dropped, test_only=False)
+    return answer if isinstance(answer, str) else str(answer.job_id)
+
+
+def _hand_over(
+    planned: Planned, environment: Mapping[str, str], dropped: list[str], *, test_only: bool
+) -> sbatch.Submitted | str:
+    """What sbatch answers; nothing is left behind where it refuses."""
+    text = render_job(planned)
+    _lint(planned, text)
+    if dropped:
+        report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
+    made: list[Path] = []
+    if not test_only:
+        made = _make_log_directories(planned.plan, environment)
+    try:
+        return sbatch.submit(text, environment=environment, test_only=test_only)
+    except UnavailableError:
+        _remove(made)
         raise
 
 

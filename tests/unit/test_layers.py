@@ -194,7 +194,11 @@ def test_the_entrypoint_needs_torch_and_the_standard_library_only(path: Path) ->
 
 
 def test_the_package_itself_imports_nothing() -> None:
-    assert imports_of(PACKAGE / "__init__.py") == []
+    """But what it offers to Python, when that is asked for."""
+    found = [module for module, _ in imports_of(PACKAGE / "__init__.py")]
+    assert found == ["sys", "slurmgen.api"]
+    loaded = loaded_by("-c", "import slurmgen")
+    assert [m for m in loaded if is_inside(m, "slurmgen")] == ["slurmgen"]
 
 
 def test_what_an_import_statement_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
