@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from slurmgen import __version__, report
+from slurmgen.errors import UsageError
+from slurmgen.main import with_check_value
+
+
+class RenderCommand(TyperCommand):
+    """`render`, whose --check may stand alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_check_value(args))
+
 
 app = typer.Typer(
     help="One job.yaml in, one right sbatch script out, for PyTorch on Slurm.",
@@ -26,6 +39,12 @@ cluster_app = typer.Typer(
 )
 app.add_typer(cluster_app, name="cluster")
 
+template_app = typer.Typer(
+    help="The templates that scripts are rendered from, and the project's own.",
+    no_args_is_help=True,
+)
+app.add_typer(template_app, name="template")
+
 Job = Annotated[str, typer.Argument(metavar="JOB", help="The job file (- for stdin).")]
 Cluster = Annotated[
     str | None, typer.Option("--cluster", "-c", help="Cluster profile: a name or a file.")
@@ -33,6 +52,9 @@ Cluster = Annotated[
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the job file."),
+]
+TemplateName = Annotated[
+    str, typer.Argument(metavar="NAME", help="A template, without .sbatch.j2: job.")
 ]
 SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
 SandboxFolder = Annotated[
@@ -55,9 +77,12 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(cls=RenderCommand)
 def render(
-    job: Job,
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB...", help="Job files (- for stdin); with --check, folders."),
+    ] = None,
     cluster: Cluster = None,
     set_: Set = None,
     output: Annotated[
@@ -65,15 +90,45 @@ def render(
     ] = None,
     check: Annotated[
         str | None,
-        typer.Option("--check", help="Compare with this file; exit 1 and a diff on drift."),
+        typer.Option(
+            "--check",
+            metavar="[SCRIPT]",
+            help="Compare with this file, or with the script beside each job file; exit 1 and a "
+            "diff on drift.",
+        ),
     ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the script beside each job file: job.sbatch.")
+    ] = False,
 ) -> None:
     """Print the sbatch script of a job file."""
-    from slurmgen.commands import render as verb
+    overrides = set_ or ()
+    if not write and check != "":
+        from slurmgen.commands import render as verb
 
-    raise typer.Exit(
-        verb.run(job, cluster=cluster, overrides=set_ or (), output=output, check=check)
-    )
+        job = _one_job(jobs)
+        raise typer.Exit(
+            verb.run(job, cluster=cluster, overrides=overrides, output=output, check=check)
+        )
+    if output is not None or (write and check is not None):
+        raise UsageError(
+            "-o, --write and --check without a script exclude each other",
+            fix="name the script: --check SCRIPT" if output else "drop one of them",
+        )
+    from slurmgen.commands import scripts
+
+    raise typer.Exit(scripts.run(jobs or ["."], write=write, cluster=cluster, overrides=overrides))
+
+
+def _one_job(jobs: list[str] | None) -> str:
+    if jobs is None or len(jobs) == 0:
+        raise UsageError("no job file is named", fix="slurmgen render job.yaml")
+    if len(jobs) > 1:
+        raise UsageError(
+            f"{len(jobs)} job files, and one script to print or compare",
+            fix="--write or --check, which take the script beside each job file",
+        )
+    return jobs[0]
 
 
 @app.command()
@@ -217,12 +272,103 @@ def cluster_show(
     raise typer.Exit(verb.show(name, format_=format_))
 
 
-@cluster_app.command("schema")
-def cluster_schema() -> None:
-    """Print the JSON Schema of a profile's file, for editors."""
-    from slurmgen.commands import cluster as verb
+@template_app.command("list")
+def template_list() -> None:
+    """List the templates: built-in and the project's own, and what each changes."""
+    from slurmgen.commands import template as verb
 
-    raise typer.Exit(verb.schema())
+    raise typer.Exit(verb.list_())
+
+
+@template_app.command("show")
+def template_show(
+    name: TemplateName,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="What the built-in one has got since it was ejected.")
+    ] = False,
+) -> None:
+    """Print a template: the project's own, else the built-in one."""
+    from slurmgen.commands import template as verb
+
+    raise typer.Exit(verb.show(name, diff=diff))
+
+
+@template_app.command("eject")
+def template_eject(
+    name: TemplateName,
+    block: Annotated[
+        str | None, typer.Option("--block", metavar="BLOCK", help="This block alone.")
+    ] = None,
+    merged: Annotated[
+        bool,
+        typer.Option(
+            "--merged", help="What the built-in one has got since is in: change the stamp only."
+        ),
+    ] = False,
+) -> None:
+    """Copy a built-in template, or a block of it, into the project's templates/."""
+    from slurmgen.commands import template as verb
+
+    raise typer.Exit(verb.eject(name, block=block, merged=merged))
+
+
+@app.command()
+def init(
+    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="The project.")] = ".",
+    cluster: Cluster = None,
+    launcher: Annotated[
+        str | None,
+        typer.Option("--launcher", metavar="srun|torchrun|spawn|plain", help="Who starts ranks."),
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option("--program", metavar="COMMAND", help="What each rank runs.")
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option("--from", metavar="SCRIPT", help="Import this batch script.")
+    ] = None,
+    templates: Annotated[
+        bool, typer.Option("--templates", help="Also a template of the project's own.")
+    ] = False,
+    hooks: Annotated[bool, typer.Option(help="An entry for pre-commit.")] = True,
+    ci: Annotated[bool, typer.Option(help="A workflow for GitHub Actions.")] = True,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+) -> None:
+    """Start a project: a job file, its script, and checks that keep them together."""
+    from slurmgen.commands import init as verb
+
+    answers = verb.Answers(cluster, launcher, program, script, templates, hooks, ci)
+    raise typer.Exit(verb.run(folder, answers, None if yes else _asker()))
+
+
+def _asker() -> Callable[[str, str, tuple[str, ...]], str] | None:
+    """What asks a person; None where there is none."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
+        return None
+
+    def ask(question: str, usual: str, choices: tuple[str, ...]) -> str:
+        shown = f"{question} ({', '.join(choices)})" if choices else question
+        while True:
+            try:
+                answer = str(typer.prompt(shown, default=usual, err=True)).strip()
+            except typer.Abort:
+                raise KeyboardInterrupt from None
+            if not choices or answer in choices:
+                return answer
+            report.note(f"slurmgen: {answer} is none of them")
+
+    return ask
+
+
+@app.command()
+def schema(
+    kind: Annotated[
+        str, typer.Argument(metavar="[job|cluster]", help="What the schema is of.")
+    ] = "job",
+) -> None:
+    """Print the JSON Schema of a job file or a cluster profile, for editors."""
+    from slurmgen.commands import schema as verb
+
+    raise typer.Exit(verb.run(kind))
 
 
 @sandbox_app.command("up")

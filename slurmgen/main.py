@@ -92,7 +92,7 @@ def _dispatch(arguments: list[str]) -> int:
 def _plain(arguments: list[str]) -> int | None:
     """The status of a verb that needed no Typer; None where it has to take the arguments."""
     verb, rest = arguments[:1], arguments[1:]
-    given = plain(rest, _RENDER) if verb == ["render"] else None
+    given = plain(with_check_value(rest), _RENDER) if verb == ["render"] else None
     if given is not None and len(given[0]) == 1:
         from slurmgen.commands import render
 
@@ -103,6 +103,25 @@ def _plain(arguments: list[str]) -> int | None:
 
         return lint.run(given[0], **given[1])
     return None
+
+
+def with_check_value(arguments: list[str]) -> list[str]:
+    """The arguments of `render` with a value, if an empty one, for every `--check`.
+
+    What stands behind it is the script to compare with, unless it is a job file or a folder.
+    """
+    found = []
+    for index, argument in enumerate(arguments):
+        following = arguments[index + 1] if index + 1 < len(arguments) else ""
+        alone = (
+            following[:1] in ("", "-")
+            or following.endswith((".yaml", ".yml"))
+            or os.path.isdir(following)
+        )
+        found.append("--check=" if argument == "--check" and alone else argument)
+        if argument == "--":
+            return [*found, *arguments[index + 1 :]]
+    return found
 
 
 def plain(arguments: list[str], options: dict[str, str]) -> tuple[list[str], dict[str, Any]] | None:

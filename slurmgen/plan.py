@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from slurmgen.source import KeyPath
     from slurmgen.spec.job import JobSpec
     from slurmgen.spec.setup import Setup
+    from slurmgen.variables import Value
 
 
 class Directive(NamedTuple):
@@ -83,10 +84,19 @@ class JobPlan(NamedTuple):
     task_env: tuple[tuple[str, str], ...] = ()
     container_gpu: str | None = None
     gpus_on_srun: bool = False
+    vars: tuple[tuple[str, Value], ...] = ()
 
     @property
     def world_size(self) -> int:
         return self.layout.world_size
+
+    def _repr_svg_(self) -> str | None:
+        """The plan as a notebook shows it; None where nobody knows what ranks are started."""
+        if self.script is not None:
+            return None
+        from slurmgen.picture import draw
+
+        return draw(self)
 
 
 class PlanError(ValueError):
@@ -208,6 +218,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         task_env=tuple(task_env.items()),
         container_gpu=profile.container.gpu if profile.container is not None else None,
         gpus_on_srun=bool(gpus) and profile.gpus.step is not None,
+        vars=tuple(spec.vars.items()),
     )
 
 
@@ -252,6 +263,7 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
         vendor="nvidia",
         srun=(),
         rendezvous=profile.rendezvous,
+        vars=tuple(spec.vars.items()),
         script=spec.script,
     )
 

@@ -6,14 +6,12 @@ complete directive or a line of text when it reaches them.
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from slurmgen import __version__, launchers
-from slurmgen.diagnostics import ERROR, Diagnostic, Location
 from slurmgen.errors import InvalidInput, Refusal
 from slurmgen.quoting import bash_expandable, bash_word, directive_value
 from slurmgen.resources import templates_dir
@@ -39,20 +37,28 @@ def render(plan: JobPlan, *, templates: Path | None = None) -> str:
 
     templates: the project's own folder of templates, which come before the built-in
     ones of the same name and may extend them as `slurmgen/NAME.sbatch.j2`.
-    Raises InvalidInput for a template that is missing or wrong, Refusal where a value
-    has no form in the script.
+    Raises InvalidInput for a template that is missing or wrong, and for `vars` that none
+    reads; Refusal where a value has no form in the script.
     """
     environment = _environment(str(templates) if templates else None)
     names = context(plan)
+    if plan.vars or templates is not None:
+        from slurmgen.variables import Variables
+
+        names["vars"] = Variables(dict(plan.vars))
     try:
         text = environment.get_template(plan.template + _SUFFIX).render(names)
-    except jinja2.TemplateError as error:
-        raise InvalidInput([_template_problem(error, plan.template)]) from error
     except Exception as error:
         # Whatever a project's template computes can go wrong; the built-in ones compute nothing.
-        if templates is None:
+        if templates is None and not isinstance(error, jinja2.TemplateError):
             raise
-        raise InvalidInput([_template_problem(error, plan.template)]) from error
+        from slurmgen.template_errors import explain
+
+        raise InvalidInput([explain(error, plan.template + _SUFFIX, names, environment)]) from error
+    if plan.vars:
+        from slurmgen.template_reads import check_all_read
+
+        check_all_read(plan, plan.template + _SUFFIX, environment)
     if len(text) >= MAX_SCRIPT_BYTES // 4 and len(text.encode()) >= MAX_SCRIPT_BYTES:
         raise Refusal(
             f"the script is {len(text.encode()):,} bytes long",
@@ -80,9 +86,11 @@ def _environment(templates: str | None) -> jinja2.Environment:
     # reach nothing of Python.
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    from slurmgen.variables import printed
+
     own = jinja2.FileSystemLoader(templates)
     loader = jinja2.ChoiceLoader([prefixed, own, builtin])
-    return ImmutableSandboxedEnvironment(loader=loader, **options)
+    return ImmutableSandboxedEnvironment(loader=loader, finalize=printed, **options)
 
 
 def directive_line(directive: Directive) -> str:
@@ -325,36 +333,3 @@ def _wrap(words: Sequence[str]) -> list[str]:
         else:
             line = f"{line} {word}" if line else word
     return [*lines, line]
-
-
-def _template_problem(error: Exception, name: str) -> Diagnostic:
-    path, line = name + _SUFFIX, 1
-    fix = "see templates/job.sbatch.j2 for the blocks and the names that exist"
-    if isinstance(error, jinja2.TemplateNotFound):
-        message = f'there is no template "{error.name}"'
-        fix = "check the name, or put the file into the project's templates/ folder"
-    elif isinstance(error, jinja2.TemplateSyntaxError):
-        message, line = str(error.message), error.lineno
-        path = error.filename or error.name or path
-    else:
-        message = f"{error}" or type(error).__name__
-        path, line = _template_frame(error) or (path, line)
-        if isinstance(error, RecursionError):
-            message = "the template extends or includes itself"
-            fix = f'extend the built-in one as "slurmgen/{name}{_SUFFIX}"'
-        elif isinstance(error, UnicodeDecodeError):
-            message, fix = f"the template is not UTF-8 text: {error}", "save it as UTF-8"
-    location = Location(os.path.relpath(path) if os.path.isabs(path) else path, line, 1)
-    return Diagnostic(location, "template", "SG010", ERROR, message, "", fix)
-
-
-def _template_frame(error: Exception) -> tuple[str, int] | None:
-    """The innermost template line of a run-time error: Jinja2 rewrites the traceback."""
-    found = None
-    traceback = error.__traceback__
-    while traceback is not None:
-        filename = traceback.tb_frame.f_code.co_filename
-        if filename.endswith(".j2"):
-            found = filename, traceback.tb_lineno
-        traceback = traceback.tb_next
-    return found

@@ -62,6 +62,10 @@ class Source(NamedTuple):
     # Keys whose value came from elsewhere, and from where (`--set nodes=4`).
     elsewhere: Mapping[KeyPath, str] = MappingProxyType({})
 
+    def has(self, key: KeyPath) -> bool:
+        """Whether the file, or the command line, says something of `key`."""
+        return key in self.spans or key in self.elsewhere
+
     def locate(self, key: KeyPath, *, at_key: bool = False) -> tuple[Location, int]:
         """The place of `key`, or of its nearest parent that is in the file, and its length."""
         for other, origin in self.elsewhere.items():
@@ -85,7 +89,9 @@ def at_key(key: str | KeyPath, refusal: Refusal, source: Source) -> Diagnostic:
         other = tuple(str(part).replace("-", "_") for part in path)
         path = other if other in source.spans else path
     # A variable or an option is wrong by its name as often as by its value.
-    place, length = source.locate(path, at_key=path[0] in ("env", "sbatch") and len(path) > 1)
+    place, length = source.locate(
+        path, at_key=path[0] in ("env", "sbatch", "vars") and len(path) > 1
+    )
     return of_refusal(refusal, place, length)
 
 

@@ -1,4 +1,4 @@
-"""slurmgen cluster: which profiles there are, what one says, and the schema of them all."""
+"""slurmgen cluster: which profiles there are, and what one says."""
 
 from __future__ import annotations
 
@@ -56,14 +56,6 @@ def show(name: str, *, format_: str = "text") -> int:
     from slurmgen.cluster.words import describe
 
     report.out("\n".join(describe(profile)) + "\n")
-    return EXIT_OK
-
-
-def schema() -> int:
-    """The JSON Schema of a profile's file."""
-    from slurmgen.cluster.profile.schema import json_schema
-
-    report.out(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")
     return EXIT_OK
 
 

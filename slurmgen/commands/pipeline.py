@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen import report
 from slurmgen.cluster import generic
@@ -14,10 +15,11 @@ from slurmgen.errors import InvalidInput, Refusal, UnavailableError, UsageError
 from slurmgen.plan import JobPlan, PlanError, resolve
 from slurmgen.project import project_root, project_templates
 from slurmgen.source import Source, at_key, decode, read_text
+from slurmgen.spec.checks import Refusals
 from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic
@@ -46,19 +48,14 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
         text, name = decode(read_stdin(), _STDIN), _STDIN
     else:
         text, name = read_text(path), job
-    profile = load_profile(cluster or generic.NAME, root)
-    if profile is not generic.PROFILE:
-        from slurmgen.cluster import doubts
-
-        _note_all(doubts.of_profile(profile))
+    profile = profile_for(cluster, root)
     loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
     except PlanError as error:
         found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
-    if profile is not generic.PROFILE:
-        _note_all(doubts.of_job(loaded.spec, profile, plan))
+    _note_job(loaded.spec, profile, plan)
     if loaded.spec.job_name is None:
         _check_default_name(plan.job_name, job)
     return Planned(loaded.spec, profile, plan, loaded.source, root, text)
@@ -66,7 +63,36 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
 
 def job_folder(job: str) -> Path:
     """The project to which a job file belongs; of standard input, the one around."""
-    return project_root(_here() / "job.yaml" if job == "-" else Path(job))
+    return project_root(working_folder() / "job.yaml" if job == "-" else Path(job))
+
+
+def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned:
+    """The same of keys that come from Python; their errors have no line.
+
+    Raises InvalidInput with every error, UsageError, UnavailableError.
+    """
+    from slurmgen.spec.load import job_of
+
+    root = project_root(working_folder() / "job.yaml")
+    profile = profile_for(cluster, root)
+    loaded = job_of(Source("Job(…)", "", dict(keys), {}), defaults=profile.defaults)
+    try:
+        plan = resolve(loaded.spec, profile)
+    except PlanError as error:
+        found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
+        raise InvalidInput(found) from None
+    _note_job(loaded.spec, profile, plan)
+    return Planned(loaded.spec, profile, plan, loaded.source, root, "")
+
+
+def profile_for(cluster: str | None, root: Path) -> Profile:
+    """The profile of a name or a file, `generic` where there is none; says what is doubtful."""
+    profile = load_profile(cluster or generic.NAME, root)
+    if profile is not generic.PROFILE:
+        from slurmgen.cluster import doubts
+
+        _note_all(doubts.of_profile(profile))
+    return profile
 
 
 def require_ranks(plan: JobPlan, verb: str) -> None:
@@ -94,7 +120,8 @@ def read_stdin() -> bytes:
         ) from error
 
 
-def _here() -> Path:
+def working_folder() -> Path:
+    """Where slurmgen was called; raises UnavailableError where that is no folder any more."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -116,6 +143,13 @@ def _check_default_name(name: str, job: str) -> None:
         ) from None
 
 
+def _note_job(spec: JobSpec, profile: Profile, plan: JobPlan) -> None:
+    if profile is not generic.PROFILE:
+        from slurmgen.cluster import doubts
+
+        _note_all(doubts.of_job(spec, profile, plan))
+
+
 def _note_all(doubts: Iterable[str]) -> None:
     for doubt in doubts:
         report.note(f"slurmgen: {doubt}")
@@ -134,12 +168,19 @@ def render_job(planned: Planned) -> str:
     except Refusal as refusal:
         place, length = planned.source.locate(())
         raise InvalidInput([of_refusal(refusal, place, length)]) from None
+    except Refusals as error:
+        found = [at_key(p.key, p.refusal, planned.source) for p in error.problems]
+        raise InvalidInput(found) from None
     except InvalidInput as error:
         raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
     if templates is not None:
         from slurmgen.agreement import check_script
 
-        check_script(text, planned.plan)
+        try:
+            check_script(text, planned.plan)
+        except InvalidInput as error:
+            raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
+        _note_ejected(planned.plan.template, templates)
     return text
 
 
@@ -153,9 +194,29 @@ def as_linted(planned: Planned, text: str, *, slurm: str | None = None) -> Job:
 
 
 def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
-    """The job's own `template:` as the place, where it names none that exists."""
-    missing = f'there is no template "{planned.plan.template}.sbatch.j2"'
-    if found.rule != "template" or found.message != missing:
-        return found
+    """The job's own `template:` as the place, where it names none that exists, else beside it."""
     place, length = planned.source.locate(("template",))
-    return found._replace(location=place, length=length)
+    if found.message == f'there is no template "{planned.plan.template}.sbatch.j2"':
+        return found._replace(location=place, length=length)
+    if found.location.path == f"{planned.plan.template}.sbatch.j2":
+        file = planned.root / "templates" / found.location.path
+        if file.is_file():
+            path = os.path.relpath(file)
+            found = found._replace(location=found.location._replace(path=path))
+    if not planned.source.has(("template",)):
+        return found
+    return found._replace(also=(*found.also, place))
+
+
+def _note_ejected(template: str, templates: Path) -> None:
+    """A line where the built-in template has changed since the project took its copy."""
+    from slurmgen import ejected
+
+    path = templates / f"{template}{ejected.SUFFIX}"
+    stamp = ejected.stamp_of_file(path)
+    if stamp is not None and ejected.has_changed(stamp):
+        report.note(
+            f"slurmgen: {os.path.relpath(path)} was ejected from slurmgen {stamp.version}, and "
+            f"{stamp.original} has changed since"
+        )
+        report.note(f"  = fix: slurmgen template show --diff {template}")

@@ -46,19 +46,8 @@ def run(
     """
     cluster = cluster or _here(job)
     planned = plan_job(job, cluster=cluster, overrides=overrides)
-    text = render_job(planned)
-    _lint(planned, text)
     environment, dropped = sbatch.clean_environment(os.environ)
-    if dropped:
-        report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
-    made: list[Path] = []
-    if not test_only:
-        made = _make_log_directories(planned.plan, environment)
-    try:
-        answer = sbatch.submit(text, environment=environment, test_only=test_only)
-    except UnavailableError:
-        _remove(made)
-        raise
+    answer = _hand_over(planned, environment, dropped, test_only=test_only)
     if isinstance(answer, str):
         report.note(answer)
         return EXIT_OK
@@ -81,6 +70,31 @@ def _here(job: str) -> str | None:
         return None
     report.note(f"slurmgen: this is {found.name} ({found.sign}); --cluster NAME says otherwise")
     return found.name
+
+
+def submit_planned(planned: Planned) -> str:
+    """Lint and submit a job; returns its id. Raises FaultyJob, UnavailableError."""
+    environment, dropped = sbatch.clean_environment(os.environ)
+    answer = _hand_over(planned, environment, dropped, test_only=False)
+    return answer if isinstance(answer, str) else str(answer.job_id)
+
+
+def _hand_over(
+    planned: Planned, environment: Mapping[str, str], dropped: list[str], *, test_only: bool
+) -> sbatch.Submitted | str:
+    """What sbatch answers; nothing is left behind where it refuses."""
+    text = render_job(planned)
+    _lint(planned, text)
+    if dropped:
+        report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
+    made: list[Path] = []
+    if not test_only:
+        made = _make_log_directories(planned.plan, environment)
+    try:
+        return sbatch.submit(text, environment=environment, test_only=test_only)
+    except UnavailableError:
+        _remove(made)
+        raise
 
 
 def _lint(planned: Planned, text: str) -> None:

@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
-from slurmgen.spec import readers
+from slurmgen.spec import readers, shapes
 
-Word = Annotated[str, BeforeValidator(readers.word)]
-Words = Annotated[tuple[str, ...], BeforeValidator(readers.words)]
-Path = Annotated[str, BeforeValidator(readers.path)]
-Paths = Annotated[tuple[str, ...], BeforeValidator(readers.paths)]
-ModuleNames = Annotated[tuple[str, ...], BeforeValidator(readers.module_names)]
-BashLines = Annotated[tuple[str, ...], BeforeValidator(readers.bash_lines)]
-Environment = Annotated[dict[str, str], BeforeValidator(readers.environment)]
-Name = Annotated[str, BeforeValidator(readers.name)]
-Identifier = Annotated[str, BeforeValidator(readers.identifier)]
-NameList = Annotated[str, BeforeValidator(readers.name_list)]
-Licenses = Annotated[str, BeforeValidator(readers.licenses)]
-Directory = Annotated[str, BeforeValidator(readers.directory)]
-TemplateName = Annotated[str, BeforeValidator(readers.template_name)]
-Exclusive = Annotated[str | None, BeforeValidator(readers.exclusive)]
-OpenMode = Annotated[str, BeforeValidator(readers.open_mode)]
-GpuCount = Annotated[str, BeforeValidator(readers.gpus)]
-NodeCount = Annotated[int, BeforeValidator(readers.node_count)]
-Time = Annotated[str, BeforeValidator(readers.time)]
-Memory = Annotated[str, BeforeValidator(readers.memory)]
-Gres = Annotated[str, BeforeValidator(readers.gres)]
-HostList = Annotated[str, BeforeValidator(readers.host_list)]
-Constraint = Annotated[str, BeforeValidator(readers.constraint)]
-Begin = Annotated[str, BeforeValidator(readers.begin)]
-Array = Annotated[str, BeforeValidator(readers.array)]
-Dependency = Annotated[str, BeforeValidator(readers.dependency)]
-Signal = Annotated[str, BeforeValidator(readers.signal)]
-RequeueSignal = Annotated[str, BeforeValidator(readers.requeue_signal)]
-Restarts = Annotated[int, BeforeValidator(readers.restarts)]
-MailType = Annotated[str, BeforeValidator(readers.mail_type)]
-LogPattern = Annotated[str, BeforeValidator(readers.log_pattern)]
-Export = Annotated[str, BeforeValidator(readers.export)]
-Script = Annotated[str, BeforeValidator(readers.script)]
-Command = Annotated[str | tuple[str, ...], BeforeValidator(readers.command)]
-OtherOptions = Annotated[dict[str, str | None], BeforeValidator(readers.options)]
+Word = Annotated[str, BeforeValidator(readers.word), WithJsonSchema(shapes.SCALAR)]
+Words = Annotated[
+    tuple[str, ...], BeforeValidator(readers.words), WithJsonSchema(shapes.TEXT_OR_LIST)
+]
+Path = Annotated[str, BeforeValidator(readers.path), WithJsonSchema(shapes.PATH)]
+Paths = Annotated[tuple[str, ...], BeforeValidator(readers.paths), WithJsonSchema(shapes.PATHS)]
+ModuleNames = Annotated[
+    tuple[str, ...], BeforeValidator(readers.module_names), WithJsonSchema(shapes.TEXT_OR_LIST)
+]
+BashLines = Annotated[
+    tuple[str, ...], BeforeValidator(readers.bash_lines), WithJsonSchema(shapes.TEXT_OR_LIST)
+]
+Environment = Annotated[
+    dict[str, str], BeforeValidator(readers.environment), WithJsonSchema(shapes.ENVIRONMENT)
+]
+Name = Annotated[str, BeforeValidator(readers.name), WithJsonSchema(shapes.SCALAR)]
+Identifier = Annotated[str, BeforeValidator(readers.identifier), WithJsonSchema(shapes.SCALAR)]
+NameList = Annotated[str, BeforeValidator(readers.name_list), WithJsonSchema(shapes.TEXT_OR_LIST)]
+Licenses = Annotated[str, BeforeValidator(readers.licenses), WithJsonSchema(shapes.TEXT_OR_LIST)]
+Directory = Annotated[str, BeforeValidator(readers.directory), WithJsonSchema(shapes.SCALAR)]
+TemplateName = Annotated[str, BeforeValidator(readers.template_name), WithJsonSchema(shapes.SCALAR)]
+Exclusive = Annotated[
+    str | None, BeforeValidator(readers.exclusive), WithJsonSchema(shapes.EXCLUSIVE)
+]
+OpenMode = Annotated[str, BeforeValidator(readers.open_mode), WithJsonSchema(shapes.OPEN_MODE)]
+GpuCount = Annotated[str, BeforeValidator(readers.gpus), WithJsonSchema(shapes.GPUS)]
+NodeCount = Annotated[int, BeforeValidator(readers.node_count), WithJsonSchema(shapes.NODES)]
+Time = Annotated[str, BeforeValidator(readers.time), WithJsonSchema(shapes.TIME)]
+Memory = Annotated[str, BeforeValidator(readers.memory), WithJsonSchema(shapes.MEMORY)]
+Gres = Annotated[str, BeforeValidator(readers.gres), WithJsonSchema(shapes.TEXT_OR_LIST)]
+HostList = Annotated[str, BeforeValidator(readers.host_list), WithJsonSchema(shapes.TEXT_OR_LIST)]
+Constraint = Annotated[str, BeforeValidator(readers.constraint), WithJsonSchema(shapes.SCALAR)]
+Begin = Annotated[str, BeforeValidator(readers.begin), WithJsonSchema(shapes.SCALAR)]
+Array = Annotated[str, BeforeValidator(readers.array), WithJsonSchema(shapes.RANGES)]
+Dependency = Annotated[str, BeforeValidator(readers.dependency), WithJsonSchema(shapes.SCALAR)]
+Signal = Annotated[str, BeforeValidator(readers.signal), WithJsonSchema(shapes.SCALAR)]
+RequeueSignal = Annotated[
+    str, BeforeValidator(readers.requeue_signal), WithJsonSchema(shapes.SCALAR)
+]
+Restarts = Annotated[int, BeforeValidator(readers.restarts), WithJsonSchema(shapes.NUMBER)]
+MailType = Annotated[str, BeforeValidator(readers.mail_type), WithJsonSchema(shapes.TEXT_OR_LIST)]
+LogPattern = Annotated[str, BeforeValidator(readers.log_pattern), WithJsonSchema(shapes.SCALAR)]
+Export = Annotated[str, BeforeValidator(readers.export), WithJsonSchema(shapes.SCALAR)]
+Variables = Annotated[
+    dict[str, Any], BeforeValidator(readers.variables), WithJsonSchema(shapes.VARIABLES)
+]
+Script = Annotated[str, BeforeValidator(readers.script), WithJsonSchema(shapes.SCRIPT)]
+Command = Annotated[
+    str | tuple[str, ...], BeforeValidator(readers.command), WithJsonSchema(shapes.COMMAND)
+]
+OtherOptions = Annotated[
+    dict[str, str | None], BeforeValidator(readers.options), shapes.SbatchOptions()
+]

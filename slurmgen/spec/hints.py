@@ -34,6 +34,7 @@ FOREIGN_KEYS: dict[str, tuple[str, str]] = {
     "uv": ("", "write uv: under setup:"),
     "container": ("", "write container: under setup:"),
     "environment": ("", "write env:"),
+    "variables": ("", "write vars: for a template of your own, env: for the program"),
     "mail": ("", "write mail_type: and mail_user:"),
     "stdout": ("", "write output:"),
     "stderr": ("", "write error:"),

@@ -54,18 +54,36 @@ class JobSpec(SpecModel):
     """
 
     job_name: f.Name | None = Field(None, description="default: the job file's name")
-    comment: f.Name | None = None
-    account: f.Identifier | None = None
-    partition: f.NameList | None = None
-    qos: f.Identifier | None = None
-    reservation: f.Identifier | None = None
-    constraint: f.Constraint | None = Field(None, examples=["a100&nvlink"])
+    comment: f.Name | None = Field(None, description="free text that Slurm keeps with the job")
+    account: f.Identifier | None = Field(
+        None,
+        description="the project that pays, --account",
+        examples=["proj42"],
+    )
+    partition: f.NameList | None = Field(
+        None,
+        description="where the job runs, --partition; several: the first that can start it",
+        examples=["gpu"],
+    )
+    qos: f.Identifier | None = Field(None, description="quality of service, --qos")
+    reservation: f.Identifier | None = Field(
+        None,
+        description="nodes that were set aside, --reservation",
+    )
+    constraint: f.Constraint | None = Field(
+        None,
+        description="features that the nodes must have",
+        examples=["a100&nvlink"],
+    )
 
     nodes: f.NodeCount = Field(1, ge=1, le=MOST, description="number of nodes")
     gpus_per_node: f.GpuCount | None = Field(
-        None, description="[type:]count", examples=["a100:4", "4"]
+        None, description="GPUs of each node: [type:]count", examples=["a100:4", "4"]
     )
-    ntasks_per_node: Count | None = None
+    ntasks_per_node: Count | None = Field(
+        None,
+        description="tasks of each node; default: what the launcher starts there",
+    )
     ntasks: Tasks | None = Field(None, description="tasks in all, for jobs without GPUs")
     gpu_form: Literal["gres", "gpus-per-node"] | None = Field(
         None, description="the option by which GPUs are asked for; default: the cluster's"
@@ -79,22 +97,77 @@ class JobSpec(SpecModel):
     cpus_per_gpu: Count | None = Field(
         None, description="becomes --cpus-per-task, by the GPUs of a task"
     )
-    mem: f.Memory | None = Field(None, description="per node; 0: all", examples=["64G"])
-    mem_per_cpu: f.Memory | None = None
-    mem_per_gpu: f.Memory | None = None
+    mem: f.Memory | None = Field(
+        None,
+        description="memory of each node, with K, M, G or T (MiB without); 0: all",
+        examples=["64G"],
+    )
+    mem_per_cpu: f.Memory | None = Field(
+        None,
+        description="memory of each CPU of the job; MiB without a unit",
+        examples=["4G"],
+    )
+    mem_per_gpu: f.Memory | None = Field(
+        None,
+        description="memory of the job for each of its GPUs; MiB without a unit",
+        examples=["60G"],
+    )
     gres: f.Gres | None = Field(None, description="other than GPUs", examples=["nvme:1"])
-    exclusive: f.Exclusive | None = Field(None, examples=["true", "user"])
-    nodelist: f.HostList | None = Field(None, examples=["n[1-4]"])
-    exclude: f.HostList | None = None
-    licenses: f.Licenses | None = None
+    exclusive: f.Exclusive | None = Field(
+        None,
+        description="nodes of the job's own: no other job, or none of another user",
+        examples=["true", "user"],
+    )
+    nodelist: f.HostList | None = Field(
+        None,
+        description="nodes that the job must get",
+        examples=["n[1-4]"],
+    )
+    exclude: f.HostList | None = Field(
+        None,
+        description="nodes the job must not get",
+        examples=["n[7-8]"],
+    )
+    licenses: f.Licenses | None = Field(
+        None,
+        description="name[:count] of the licenses the job takes",
+        examples=["matlab:1"],
+    )
 
-    time: f.Time | None = Field(None, examples=["4:00:00", "90m", "2d12h"])
-    time_min: f.Time | None = None
-    begin: f.Begin | None = None
-    deadline: f.Begin | None = None
-    array: f.Array | None = Field(None, examples=["0-15%4"])
-    dependency: f.Dependency | None = Field(None, examples=["afterok:1234"])
-    signal: f.Signal | None = Field(None, examples=["USR1@120"])
+    time: f.Time | None = Field(
+        None,
+        description="time limit: H:M:S, D-H:M:S, or such as 90m, 4h, 2d12h; a plain number is "
+        "minutes",
+        examples=["4:00:00", "90m", "2d12h"],
+    )
+    time_min: f.Time | None = Field(
+        None,
+        description="the least time limit that will do, --time-min",
+    )
+    begin: f.Begin | None = Field(
+        None,
+        description="not before this time",
+        examples=["now+1hour", "2026-01-20T12:34:00"],
+    )
+    deadline: f.Begin | None = Field(
+        None,
+        description="the job is removed where it cannot end before this time",
+    )
+    array: f.Array | None = Field(
+        None,
+        description="indices of an array of jobs, and behind % how many run at once",
+        examples=["0-15%4"],
+    )
+    dependency: f.Dependency | None = Field(
+        None,
+        description="which jobs must have begun or ended before",
+        examples=["afterok:1234"],
+    )
+    signal: f.Signal | None = Field(
+        None,
+        description="a signal, and how many seconds before the time limit",
+        examples=["USR1@120"],
+    )
     requeue: (
         Annotated[
             Annotated[bool, Tag("switch")] | Annotated[Requeue, Tag("block")],
@@ -107,24 +180,71 @@ class JobSpec(SpecModel):
         "and come back",
         examples=["{signal: USR1@180, max_restarts: 20}"],
     )
-    mail_type: f.MailType | None = Field(None, examples=["END,FAIL"])
-    mail_user: f.NameList | None = None
-    output: f.LogPattern | None = Field(None, examples=["logs/%x-%j.out"])
-    error: f.LogPattern | None = None
-    input: f.LogPattern | None = None
-    open_mode: f.OpenMode | None = Field(None, examples=["append", "truncate"])
-    chdir: f.Directory | None = None
-    export: f.Export | None = None
+    mail_type: f.MailType | None = Field(
+        None,
+        description="what Slurm sends mail about",
+        examples=["END,FAIL"],
+    )
+    mail_user: f.NameList | None = Field(
+        None,
+        description="who gets the mail",
+        examples=["me@example.org"],
+    )
+    output: f.LogPattern | None = Field(
+        None,
+        description="the log: %x is the job's name, %j its id, %A_%a that of an array task; submit "
+        "makes the folder",
+        examples=["logs/%x-%j.out"],
+    )
+    error: f.LogPattern | None = Field(
+        None,
+        description="the file of standard error; default: that of output",
+    )
+    input: f.LogPattern | None = Field(None, description="the file of standard input")
+    open_mode: f.OpenMode | None = Field(
+        None,
+        description="what becomes of a log that is there already",
+        examples=["append", "truncate"],
+    )
+    chdir: f.Directory | None = Field(
+        None,
+        description="the working folder, --chdir; default: where the job was submitted",
+        examples=["/scratch/me"],
+    )
+    export: f.Export | None = Field(
+        None,
+        description="what the job gets of the environment it was submitted from: NONE, ALL, NIL or "
+        "names",
+        examples=["NONE"],
+    )
     sbatch: f.OtherOptions = Field(
         default_factory=dict,
         description="other sbatch options; a site plugin's own as {value: …, plugin: true}",
     )
 
-    template: f.TemplateName = "job"
-    launcher: Literal["srun", "torchrun", "spawn", "plain"] = "srun"
+    template: f.TemplateName = Field("job", description="the template, without .sbatch.j2")
+    vars: f.Variables = Field(
+        default_factory=dict,
+        description="what the project's own template reads as vars.NAME: text (a Bash word when it "
+        "is printed), a whole number, true or false, or a list of them",
+        examples=[{"profile": "true"}],
+    )
+    launcher: Literal["srun", "torchrun", "spawn", "plain"] = Field(
+        "srun",
+        description="srun: a task per GPU; torchrun: one per node, that starts the ranks; spawn: "
+        "the program starts them itself; plain: one process",
+    )
     rdzv: Literal["static", "c10d"] = Field("static", description="torchrun's rendezvous")
-    setup: Setup = Setup()
-    env: f.Environment = Field(default_factory=dict)
+    setup: Setup = Field(
+        Setup(),
+        description="what happens on the first node before the program starts: modules, an "
+        "environment, a container, commands",
+    )
+    env: f.Environment = Field(
+        default_factory=dict,
+        description="variables of the program; ${NAME} in a value expands on the node",
+        examples=[{"NCCL_DEBUG": "WARN"}],
+    )
     command: f.Command | None = Field(
         None,
         description="text is Bash, evaluated in each task up to the first line that fails; a list "

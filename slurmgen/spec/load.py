@@ -37,7 +37,13 @@ def load_job(
     used where neither gives one.
     Raises InvalidInput with every error found, UsageError for an override that is none.
     """
-    source = parse_yaml(text, path)
+    return job_of(parse_yaml(text, path), overrides=overrides, defaults=defaults)
+
+
+def job_of(
+    source: Source, *, overrides: Sequence[str] = (), defaults: Mapping[str, str] | None = None
+) -> LoadedJob:
+    """The same of data that is read already."""
     data = dict(source.data)
     elsewhere: dict[KeyPath, str] = {}
     for override in overrides:

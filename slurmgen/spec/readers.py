@@ -330,6 +330,33 @@ def _variable(variable: str, value: Any) -> str:
     return given
 
 
+def variables(value: Any) -> dict[str, Any]:
+    """`vars:`, for the project's own template."""
+    from slurmgen.variables import check_name, read_scalar
+
+    if not isinstance(value, dict):
+        raise Refusal(
+            f"{kind(value) if not isinstance(value, str) else 'a text'} in place of variables",
+            why="it is a mapping of names to values",
+            fix="write NAME: value, a line each",
+        )
+    read: dict[str, Any] = {}
+    wrong = []
+    for variable, given in value.items():
+        try:
+            check_name(str(variable))
+            if isinstance(given, (list, tuple)):
+                read[str(variable)] = _all(lambda item: read_scalar(text(item)))(given)
+            else:
+                read[str(variable)] = read_scalar(text(given))
+        except Refusal as refusal:
+            key: tuple[str | int, ...] = ("vars", str(variable), *refusal.inner)
+            wrong.append(Conflict(key, ("vars",), refusal))
+    if wrong:
+        raise Refusals(wrong)
+    return read
+
+
 def options(value: Any) -> dict[str, str | None]:
     """`sbatch:`, whose catalogue is imported only for a job that has it."""
     from slurmgen.spec.options import read_options

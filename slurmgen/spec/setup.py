@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from slurmgen.spec.base import SpecModel
 from slurmgen.spec.fields import BashLines, ModuleNames, Path, Paths
+from slurmgen.spec.shapes import PATH, TEXT_OR_LIST, OrShort
 
 
 def _modules_from_list(value: Any) -> Any:
@@ -47,9 +48,13 @@ class Setup(SpecModel):
     after modules and environment; a failing line ends the job.
     """
 
-    modules: Annotated[Modules | None, BeforeValidator(_modules_from_list)] = None
+    modules: Annotated[
+        Modules | None, BeforeValidator(_modules_from_list), OrShort(TEXT_OR_LIST)
+    ] = Field(None, description="environment modules", examples=[["cuda/12.4"]])
     venv: Path | None = Field(None, description="folder of a Python virtual environment")
     conda: Path | None = Field(None, description="name or folder of a conda environment")
     uv: Path | None = Field(None, description="folder of a uv project that has been synced")
-    container: Annotated[Container | None, BeforeValidator(_container_from_image)] = None
+    container: Annotated[
+        Container | None, BeforeValidator(_container_from_image), OrShort(PATH)
+    ] = Field(None, description="the container that every task runs in", examples=["train.sif"])
     commands: BashLines = Field((), description="Bash, evaluated once in the batch shell")

@@ -98,6 +98,11 @@ def check_option(name: str, value: str | None, version: str | None) -> str | Non
     return given
 
 
+def is_for_a_script(name: str) -> bool:
+    """Whether an option of sbatch is a property of a job."""
+    return name not in _NOT_FOR_A_SCRIPT
+
+
 def decided_by(name: str, keys: frozenset[str]) -> str | None:
     """The job file's own key for an option, or the keys it follows from."""
     squeezed = name.replace("-", "_")

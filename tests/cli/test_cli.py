@@ -165,7 +165,7 @@ def test_a_block_of_the_projects_own_template(folder: Folder) -> None:
     [
         ("{% block x %}", "job.sbatch.j2:1:1: error:"),
         ('{% extends "slurmgen/job.sbatch.j2" %}\n{% block task %}{{ nosuch }}{% endblock %}',
-         "job.sbatch.j2:2:1: error: 'nosuch' is undefined"),
+         'templates/job.sbatch.j2:2:20: error: nothing is called "nosuch" here'),
         ('{% extends "slurmgen/job.sbatch.j2" %}{% block directives %}{% endblock %}',
          "has no --nodes=2 before its first command"),
         (('{% extends "slurmgen/job.sbatch.j2" %}{% block directives %}{{ super() }}'

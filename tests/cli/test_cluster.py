@@ -91,7 +91,7 @@ def test_an_unknown_profile_and_a_wrong_one(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_printed(tmp_path: Path) -> None:
-    done = slurmgen(tmp_path, "cluster", "schema")
+    done = slurmgen(tmp_path, "schema", "cluster")
     assert json.loads(done.stdout)["title"] == "A cluster profile of slurmgen"
 
 

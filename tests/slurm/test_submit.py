@@ -197,3 +197,24 @@ def test_no_folder_is_left_where_the_second_cannot_be_made(
     job = "output: logs/a/%j.out\nerror: file/%j.err\ncommand: 'true'\n"
     assert submit(sandbox, tmp_path, job).returncode == 3
     assert not (tmp_path / "logs").exists()
+
+
+def test_from_python(sandbox: Sandbox, tmp_path: Path) -> None:
+    program = (
+        "from slurmgen import Job, submit\n"
+        "job = Job(job_name='py', nodes=2, time='1m', output='%x-%j.out', command='hostname')\n"
+        "print(submit(job))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**sandbox.environment(), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    job_id = done.stdout.strip()
+    shown = sandbox.run(["scontrol", "show", "job", job_id]).stdout
+    assert f"JobId={job_id} JobName=py" in shown
+    assert "NumNodes=2" in shown

@@ -23,7 +23,9 @@ PURE = (
     "cost",
     "diagnostics",
     "directives",
+    "ejected",
     "errors",
+    "heading",
     "importer",
     "launchers",
     "lint",
@@ -39,6 +41,9 @@ PURE = (
     "shell",
     "source",
     "spec",
+    "template_errors",
+    "template_reads",
+    "variables",
 )
 NEVER_IN_PURE = (
     "asyncio",
@@ -55,7 +60,7 @@ NEVER_IN_PURE = (
 
 # The only places where each of these is imported, however late.
 ONLY_IN = {
-    "jinja2": ("render",),
+    "jinja2": ("render", "template_errors", "template_reads"),
     "typer": ("cli",),
     "torch": ("ddp",),
     "tree_sitter": ("shell", "importer"),
@@ -189,7 +194,11 @@ def test_the_entrypoint_needs_torch_and_the_standard_library_only(path: Path) ->
 
 
 def test_the_package_itself_imports_nothing() -> None:
-    assert imports_of(PACKAGE / "__init__.py") == []
+    """But what it offers to Python, when that is asked for."""
+    found = [module for module, _ in imports_of(PACKAGE / "__init__.py")]
+    assert found == ["sys", "slurmgen.api"]
+    loaded = loaded_by("-c", "import slurmgen")
+    assert [m for m in loaded if is_inside(m, "slurmgen")] == ["slurmgen"]
 
 
 def test_what_an_import_statement_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

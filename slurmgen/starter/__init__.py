@@ -1,0 +1,1 @@
+"""What `slurmgen init` finds in a project and writes into it."""

@@ -1,0 +1,152 @@
+"""`from slurmgen import Job, render, submit, lint`: what the command line does, from Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import slurmgen
+from slurmgen import Job, lint, render
+from slurmgen.errors import InvalidInput, SlurmgenError, UnavailableError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = "nodes: 2\ngpus_per_node: 4\ntime: 1h\ncommand: python train.py\n"
+
+PROGRAM = """
+from pathlib import Path
+
+from slurmgen import Job, __version__, lint, render, submit
+from slurmgen.diagnostics import Diagnostic
+from slurmgen.errors import InvalidInput
+from slurmgen.plan import JobPlan
+
+
+def ranks(path: Path) -> int:
+    job = Job.load(path, cluster="generic", set={"nodes": 3, "env.SEED": 1})
+    plan: JobPlan = job.plan
+    text: str = render(job) + render("job.yaml", cluster=Path("clusters/here.yaml"))
+    found: list[Diagnostic] = lint(text) + lint(path) + lint(job)
+    return plan.world_size + len(found)
+
+
+def start() -> str:
+    try:
+        return submit(Job(nodes=2, gpus_per_node="a100:4", command=["python", "train.py"]))
+    except InvalidInput as error:
+        return error.diagnostics[0].location.path + __version__
+"""
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "job.yaml").write_text(GOOD)
+    return tmp_path / "job.yaml"
+
+
+def test_a_job_file(job_file: Path) -> None:
+    job = Job.load(job_file)
+    assert (job.plan.world_size, job.spec.time, job.cluster) == (8, "01:00:00", "generic")
+    command = [sys.executable, "-m", "slurmgen", "render", "job.yaml"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    printed = subprocess.run(command, cwd=job_file.parent, env=env, capture_output=True, text=True)
+    assert render(job) == render(job_file) == render(str(job_file)) == printed.stdout
+    assert repr(job) == "<Job job on generic>"
+
+
+def test_keys_that_come_before_those_of_the_file(job_file: Path) -> None:
+    job = Job.load(job_file, set={"nodes": 3, "env.A": "x y", "command": ["python", "b c.py"]})
+    assert job.plan.nodes == 3
+    assert job.plan.env == (("A", "x y"),)
+    assert job.plan.words == ("python", "b c.py")
+
+
+def test_a_job_of_keys_renders_as_its_file_would(job_file: Path) -> None:
+    job = Job(job_name="job", nodes=2, gpus_per_node=4, time="1h", command="python train.py")
+    assert render(job) == render(job_file)
+
+
+def test_another_cluster(job_file: Path) -> None:
+    (job_file.parent / "clusters").mkdir()
+    profile = job_file.parent / "clusters/here.yaml"
+    profile.write_text("defaults: {partition: fast}\n")
+    job = Job.load(job_file, set={"nodes": 3})
+    moved = job.on(profile)
+    assert (moved.cluster, moved.spec.partition, moved.plan.nodes) == ("here", "fast", 3)
+    assert "--partition=fast" in render(job, cluster=profile)
+    assert render(job_file, cluster="here").count("--partition=fast") == 1
+    assert Job(command="true", cluster=profile).spec.partition == "fast"
+    assert job.cluster == "generic"
+
+
+def test_errors_have_places(job_file: Path) -> None:
+    job_file.write_text("nodes: 2\ngpus_per_nod: 4\ntime: 1.5h\ncommand: x\n")
+    with pytest.raises(InvalidInput) as raised:
+        Job.load(job_file)
+    places = [(d.location.line, d.location.column) for d in raised.value.diagnostics]
+    assert sorted(places) == [(2, 1), (3, 7)]
+    with pytest.raises(InvalidInput) as raised:
+        Job(nodes=2, gpus_per_nod=4, command="x")
+    assert raised.value.diagnostics[0].fix == 'write "gpus_per_node"'
+    for wrong in (lambda: Job.load("nosuch.yaml"), lambda: Job.load(job_file, cluster="nosuch")):
+        with pytest.raises(SlurmgenError):
+            wrong()
+
+
+def test_lint(job_file: Path) -> None:
+    script = "#!/bin/bash\n#SBATCH --time=24\nsrun hostname\n"
+    path = job_file.with_name("a.sbatch")
+    path.write_text(script)
+    for what in (script, path, str(path)):
+        (found,) = lint(what)
+        assert (found.rule, found.location.line) == ("time-in-minutes", 2)
+    assert lint(job_file) == lint(Job.load(job_file)) == []
+    job_file.write_text("nodes: x\n")
+    assert {d.location.path for d in lint(job_file)} == {str(job_file)}
+    with pytest.raises(UnavailableError):
+        lint("nosuch.sbatch")
+    with pytest.raises(UsageError):
+        lint("just\ntext\n")
+
+
+def test_a_notebook_shows_a_picture(job_file: Path) -> None:
+    job = Job.load(job_file)
+    picture = job._repr_svg_()
+    assert picture is not None
+    assert picture.startswith("<svg ")
+    assert "rank 7" in picture
+    assert job.plan._repr_svg_() == picture
+    own = Job(nodes=2, script="#!/bin/bash\nsrun hostname\n")
+    assert own._repr_svg_() is None
+
+
+def test_names_of_functions_stay_functions() -> None:
+    """Though modules of the same names are imported by then."""
+    assert import_module("slurmgen.render").__name__ == "slurmgen.render"
+    assert import_module("slurmgen.lint").__name__ == "slurmgen.lint"
+    for name in ("render", "lint", "submit"):
+        assert getattr(slurmgen, name).__module__ == "slurmgen.api"
+    assert set(slurmgen.__all__) <= set(dir(slurmgen))
+    with pytest.raises(AttributeError):
+        slurmgen.nosuch  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_types_hold_for_a_program_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    env = {**os.environ, "MYPYPATH": str(ROOT)}
+
+    def mypy() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", "program.py"]
+        return subprocess.run(
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+        )
+
+    done = mypy()
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "program.py").write_text(PROGRAM.replace("return submit(", "return 1 + submit("))
+    assert "Unsupported operand types" in mypy().stdout
