@@ -8,20 +8,19 @@ import io
 import os
 import signal
 import sys
-import time
 import traceback
 import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.ddp import log, preflight, signals
+from slurmgen.ddp import log, preflight, signals, supervised, supervisor
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
-    LINGER_S,
     LaunchError,
     bound_exit,
 )
+from slurmgen.ddp.failures import lost_peer
 from slurmgen.ddp.identity import resolve_identity
 
 if TYPE_CHECKING:
@@ -66,11 +65,17 @@ def main(argv: Sequence[str]) -> int:
             from slurmgen.ddp.spawn import run_ranks
 
             return run_ranks(identity, [sys.executable, "-m", "slurmgen.ddp", *argv])
+        supervisor.divide(identity, os.environ)
+    except LaunchError as error:
+        log.refuse(error)
+        return EXIT_LAUNCH
+    try:
         from slurmgen.ddp import group
 
         group.prepare(identity)
     except LaunchError as error:
         log.refuse(error)
+        supervised.failed(EXIT_LAUNCH, f"{error.what}\n", secondary=False)
         return EXIT_LAUNCH
     sys.argv = [target, *args]
     try:
@@ -131,7 +136,7 @@ def _failed(error: BaseException, identity: Identity) -> int:
     log.note(note)
     if first != note:
         log.note(f"before that, {first}")
-        time.sleep(LINGER_S)
+    supervised.failed(status, text, secondary=first != note or lost_peer(text))
     return status
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import group, log, signals, state
+from slurmgen.ddp import group, log, signals, state, supervised
 from slurmgen.ddp.consensus import Consensus
 from slurmgen.ddp.data import Loader, WorkerInit, mix
 from slurmgen.ddp.failure import EXIT_FAILED, EXIT_LAUNCH, LaunchError
@@ -192,6 +192,7 @@ class Run:
                 self._in_body = False
                 self.step += 1
                 self.batch += 1
+                supervised.progress()
                 if self.batch % accumulate == 0 and not self._off:
                     self._between_steps()
             # Without a length, only now it is known that nothing is left.
