@@ -34,7 +34,8 @@ TARGET is a script (train.py) or a function (package.module:function), which is 
 arguments; both find ARGS in sys.argv. Runs it as one rank of the run that the environment
 describes: a Slurm step, torchrun, or a single process.
 
-exit status: the program's own; 1 after an exception; 75 where it was asked to stop and has saved
+exit status: the program's own, or that of the rank that failed first; 1 after an exception or a
+hang; 69 where a node or the network is gone; 75 where it was asked to stop and has saved
 everything; 78 where the ranks were launched wrongly
 """
 
@@ -42,7 +43,7 @@ _INTERRUPTED = 128 + signal.SIGINT
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one rank and return its exit status.
+    """Run one rank, in a child of this process, and return its exit status there.
 
     0, the program's own status, 1 after an exception, 75 (EXIT_STOPPED) where a signal stopped it
     and everything is saved, 78 (EXIT_LAUNCH) where the processes were started wrongly, said on

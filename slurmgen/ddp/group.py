@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import torch
 import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from slurmgen.ddp import devices, log, preflight, rendezvous, signals, supervised
 from slurmgen.ddp.failure import (
@@ -281,7 +282,7 @@ def _watch(hang_s: float) -> None:
         return
     supervised.watch(hang_s)
     if not _run.watched:
-        torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: supervised.progress())
+        register_optimizer_step_post_hook(lambda *_: supervised.progress())
     _run.watched = True
 
 
