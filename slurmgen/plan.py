@@ -14,6 +14,7 @@ from slurmgen.cluster import additions, limits
 from slurmgen.cluster.limits import Ask
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.gres import asked_gpus
+from slurmgen.spec.requeue import MAX_RESTARTS
 from slurmgen.spec.time import limit_seconds
 
 if TYPE_CHECKING:
@@ -34,10 +35,14 @@ class Directive(NamedTuple):
 
 
 class Requeue(NamedTuple):
-    """The name of the signal that tells the program to save, and how often the job comes back."""
+    """What puts the job back into the queue, and how often.
 
-    signal: str
+    signal: the name of the one that tells the program to save, None where there is none.
+    """
+
+    signal: str | None
     max_restarts: int
+    on_node_fail: bool
 
 
 class JobPlan(NamedTuple):
@@ -289,7 +294,9 @@ def _requeue(spec: JobSpec) -> Requeue | None:
     given = spec.requeue
     if given is None or isinstance(given, bool):
         return None
-    return Requeue(given.signal.partition("@")[0], given.max_restarts)
+    if isinstance(given, str):
+        return Requeue(None, MAX_RESTARTS, on_node_fail=True)
+    return Requeue(given.signal.partition("@")[0], given.max_restarts, given.on_node_fail)
 
 
 def _cpus_per_task(
@@ -337,7 +344,8 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask, added: Added) -> list
         value, origin = values.get(key), (key,)
         if value is None and requeue is not None:
             # A job that starts again would truncate the log of its run before.
-            value = {"signal": requeue.signal, "open_mode": "append"}.get(key)
+            signal = None if isinstance(requeue, str) else requeue.signal
+            value = {"signal": signal, "open_mode": "append"}.get(key)
             origin = ("requeue",)
         if value is not None:
             found.append(Directive(_OPTIONS[key], value, origin))

@@ -123,6 +123,8 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "directives": [directive_line(directive) for directive in plan.directives],
         "launcher": plan.launcher,
         "signal": plan.requeue.signal if plan.requeue else None,
+        "requeue": plan.requeue is not None,
+        "on_node_fail": plan.requeue is not None and plan.requeue.on_node_fail,
         "max_restarts": plan.requeue.max_restarts if plan.requeue else None,
         "is_array": plan.array is not None,
         "several_tasks": plan.layout.ntasks > 1,
@@ -311,7 +313,7 @@ def _trap(plan: JobPlan) -> str:
     A signal that Bash traps has its default meaning again in what Bash starts.
     """
     signal = next((d.value for d in plan.directives if d.option == "signal"), None)
-    if plan.requeue is not None:
+    if plan.requeue is not None and plan.requeue.signal is not None:
         # TERM is how preemption tells the program to save.
         return f"trap : {plan.requeue.signal} TERM; "
     if signal is None:

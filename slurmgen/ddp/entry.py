@@ -8,20 +8,19 @@ import io
 import os
 import signal
 import sys
-import time
 import traceback
 import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.ddp import log, preflight, signals
+from slurmgen.ddp import log, preflight, signals, supervised, supervisor
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
-    LINGER_S,
     LaunchError,
     bound_exit,
 )
+from slurmgen.ddp.failures import lost_peer
 from slurmgen.ddp.identity import resolve_identity
 
 if TYPE_CHECKING:
@@ -35,7 +34,8 @@ TARGET is a script (train.py) or a function (package.module:function), which is 
 arguments; both find ARGS in sys.argv. Runs it as one rank of the run that the environment
 describes: a Slurm step, torchrun, or a single process.
 
-exit status: the program's own; 1 after an exception; 75 where it was asked to stop and has saved
+exit status: the program's own, or that of the rank that failed first; 1 after an exception or a
+hang; 69 where a node or the network is gone; 75 where it was asked to stop and has saved
 everything; 78 where the ranks were launched wrongly
 """
 
@@ -43,7 +43,7 @@ _INTERRUPTED = 128 + signal.SIGINT
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one rank and return its exit status.
+    """Run one rank, in a child of this process, and return its exit status there.
 
     0, the program's own status, 1 after an exception, 75 (EXIT_STOPPED) where a signal stopped it
     and everything is saved, 78 (EXIT_LAUNCH) where the processes were started wrongly, said on
@@ -66,11 +66,17 @@ def main(argv: Sequence[str]) -> int:
             from slurmgen.ddp.spawn import run_ranks
 
             return run_ranks(identity, [sys.executable, "-m", "slurmgen.ddp", *argv])
+        supervisor.divide(identity, os.environ)
+    except LaunchError as error:
+        log.refuse(error)
+        return EXIT_LAUNCH
+    try:
         from slurmgen.ddp import group
 
         group.prepare(identity)
     except LaunchError as error:
         log.refuse(error)
+        supervised.failed(EXIT_LAUNCH, f"{error.what}\n", secondary=False)
         return EXIT_LAUNCH
     sys.argv = [target, *args]
     try:
@@ -131,7 +137,7 @@ def _failed(error: BaseException, identity: Identity) -> int:
     log.note(note)
     if first != note:
         log.note(f"before that, {first}")
-        time.sleep(LINGER_S)
+    supervised.failed(status, text, secondary=first != note or lost_peer(text))
     return status
 
 

@@ -8,6 +8,9 @@ EXIT_FAILED = 1
 EXIT_LAUNCH = 78
 """The job was launched wrongly, so running it again can't help (sysexits.h: EX_CONFIG)."""
 
+EXIT_LOST = 69
+"""A node or the network is gone, and with it a rank (sysexits.h: EX_UNAVAILABLE)."""
+
 LINGER_S = 3.0
 """How long a rank that ends because of another one waits for that one to be gone.
 

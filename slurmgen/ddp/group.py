@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Any, overload
 
 import torch
 import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from slurmgen.ddp import checks, devices, log, preflight, rendezvous, signals, usage
+from slurmgen.ddp import (
+    checks,
+    devices,
+    log,
+    preflight,
+    rendezvous,
+    signals,
+    supervised,
+    usage,
+)
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
@@ -36,6 +46,7 @@ class _Run:
     device: torch.device | None = None
     meeting: rendezvous.Rendezvous | None = None
     prepared: bool = False
+    watched: bool = False
     ended: bool = False
     groups: int = 0
     watch: Watch | None = None
@@ -100,6 +111,10 @@ def prepare(identity: Identity) -> None:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
     os.environ.update(identity.exports())
     _run.prepared = True
+    hang_s = preflight.hang_after(os.environ)
+    if hang_s and not _run.watched:
+        _watch(hang_s)
+    supervised.progress()
     if identity.rank == 0:
         devices.say_table(seats, _backend(_run.device))
     usage.begin(seat, identity.world_size, amd=torch.version.hip is not None)
@@ -108,14 +123,19 @@ def prepare(identity: Identity) -> None:
         on_shutdown(_run.watch.close)
 
 
-def init(timeout: timedelta | None = None) -> None:
+def init(timeout: timedelta | None = None, *, hang_timeout: timedelta | None = None) -> None:
     """Bring up the default process group: NCCL where the ranks have GPUs, gloo otherwise.
 
     Works under any launcher, and on a single process without one. Safe to call again; a group
     that the program made itself is kept. timeout: of each collective, torch's default for None
-    (NCCL 10, gloo 30 minutes). Exits with 78, after saying what is wrong, where the ranks were
+    (NCCL 10, gloo 30 minutes). hang_timeout: how long a rank may take no step (of an optimizer, or
+    of ``run.batches``) before the entrypoint shows where every rank is and ends the run; longer
+    than the longest evaluation and checkpoint. None: SLURMGEN_HANG_S, by default without a bound.
+    Exits with 78, after saying what is wrong, where the ranks were
     launched wrongly. Raises RuntimeError after `shutdown`.
     """
+    if hang_timeout is not None:
+        _watch(hang_timeout.total_seconds())
     if dist.is_initialized():
         device()
         return
@@ -140,6 +160,7 @@ def init(timeout: timedelta | None = None) -> None:
         timeout=timeout,
         device_id=own if own.type == "cuda" else None,
     )
+    supervised.progress()
 
 
 def shutdown() -> None:
@@ -155,6 +176,8 @@ def shutdown() -> None:
     # What comes late mustn't turn a run that ended well into a failed one; but until the others
     # are here, a job that is cancelled has to end.
     signals.end(ignore_term=False)
+    # From here on this rank only waits for the others.
+    supervised.watch(0)
     meeting, _run.meeting = _run.meeting, None
     _run.ended = True
     store = None if meeting is None else meeting.store
@@ -172,7 +195,8 @@ def shutdown() -> None:
         bound_exit()
         usage.tell(store, "failed")
         log.note(f"rank {rank()} had ended well, but the run failed: {failed}")
-        time.sleep(LINGER_S)
+        if supervised.desk() is None:
+            time.sleep(LINGER_S)
         raise SystemExit(EXIT_FAILED)
     usage.tell(store, "stopped" if signals.stopped() else "done")
     if dist.is_initialized():
@@ -306,22 +330,36 @@ def _identity() -> Identity:
     return _run.identity
 
 
+def _watch(hang_s: float) -> None:
+    """Let the supervisor look for hangs; any optimizer's step is progress."""
+    if supervised.desk() is None:
+        log.warn("no look-out for hangs: it needs python -m slurmgen.ddp")
+        return
+    supervised.watch(hang_s)
+    if not _run.watched:
+        register_optimizer_step_post_hook(lambda *_: supervised.progress())
+    _run.watched = True
+
+
 def _meet(identity: Identity, seat: devices.Seat) -> list[devices.Seat]:
-    agent = (
-        identity.source == "torchrun" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    )
     host, port = preflight.master(os.environ)
-    _run.meeting = rendezvous.Rendezvous(
-        identity,
-        host,
-        port,
-        timeout_s=preflight.rendezvous_timeout(os.environ),
-        agent=agent,
-    )
-    seats = _run.meeting.meet(seat)
-    # Makes env:// connect to this store instead of opening a second one on the same port.
-    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
-    rendezvous.separate_env_groups(_run.meeting.prefix)
+    timeout_s = preflight.rendezvous_timeout(os.environ)
+    agent = preflight.has_agent_store(identity, os.environ)
+    desk = supervised.desk()
+    if desk is not None and not agent:
+        # Of the kernel's choice: no other program can hold it.
+        port = 0 if identity.rank == 0 else desk.store_port(timeout_s)
+    meeting = rendezvous.Rendezvous(identity, host, port, timeout_s=timeout_s, agent=agent)
+    _run.meeting = meeting
+    if desk is not None:
+        if agent:
+            rendezvous.introduce(meeting, desk, identity.rank, timeout_s)
+        elif identity.rank == 0:
+            desk.announce(meeting.port)
+    seats = meeting.meet(seat)
+    # Makes env:// connect to this store instead of opening a second one.
+    os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", MASTER_PORT=str(meeting.port))
+    rendezvous.separate_env_groups(meeting.prefix)
     return seats
 
 

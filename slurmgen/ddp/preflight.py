@@ -26,6 +26,9 @@ on hundreds of nodes, and giving up on a healthy job costs its place in the queu
 wrong with a launch has been said by these checks already.
 """
 
+DEFAULT_LOST_S = 15.0
+"""How long a rank may be silent. Its supervisor does nothing else than to say that it is there."""
+
 _FUNCTION = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 
 
@@ -34,6 +37,8 @@ def check(identity: Identity, env: Mapping[str, str]) -> None:
     check_world(identity, env)
     rendezvous_timeout(env)
     wants_checks(env)
+    lost_after(env)
+    hang_after(env)
     if identity.world_size > 1:
         host, port = master(env)
         addresses = resolve(host, port)
@@ -71,9 +76,41 @@ def rendezvous_timeout(env: Mapping[str, str]) -> float:
 
     Raises LaunchError where the variable isn't a positive number.
     """
-    text = env.get("SLURMGEN_RDZV_TIMEOUT", "")
+    return _seconds(
+        env,
+        "SLURMGEN_RDZV_TIMEOUT",
+        DEFAULT_TIMEOUT_S,
+        why="ranks that never arrive would be waited for without a bound",
+    )
+
+
+def lost_after(env: Mapping[str, str]) -> float:
+    """Seconds of silence after which a rank is lost: SLURMGEN_LOST_S, or DEFAULT_LOST_S.
+
+    Raises LaunchError where the variable isn't a positive number.
+    """
+    return _seconds(
+        env,
+        "SLURMGEN_LOST_S",
+        DEFAULT_LOST_S,
+        why="a node that died would be waited for without a bound",
+    )
+
+
+def hang_after(env: Mapping[str, str]) -> float:
+    """Seconds without progress that are a hang: SLURMGEN_HANG_S; 0, the default, for no bound.
+
+    Raises LaunchError where the variable isn't a number of seconds.
+    """
+    if env.get("SLURMGEN_HANG_S", "").strip() in {"", "0"}:
+        return 0.0
+    return _seconds(env, "SLURMGEN_HANG_S", 0.0, why="a hang would not be noticed")
+
+
+def _seconds(env: Mapping[str, str], name: str, default: float, *, why: str) -> float:
+    text = env.get(name, "")
     if not text:
-        return DEFAULT_TIMEOUT_S
+        return default
     try:
         seconds = float(text)
     except ValueError:
@@ -81,9 +118,9 @@ def rendezvous_timeout(env: Mapping[str, str]) -> float:
     # Above a day nothing is bounded any more; it also shuts out inf and nan.
     if not 0 < seconds <= 86400:
         raise LaunchError(
-            f"SLURMGEN_RDZV_TIMEOUT={text!r} is not a number of seconds",
-            why="ranks that never arrive would be waited for without a bound",
-            fix="export SLURMGEN_RDZV_TIMEOUT=300, or leave it unset",
+            f"{name}={text!r} is not a number of seconds",
+            why=why,
+            fix=f"export {name}=300, or leave it unset",
         )
     return seconds
 
@@ -121,6 +158,11 @@ def master(env: Mapping[str, str]) -> tuple[str, int]:
             fix="export a number between 1024 and 65535, another one for each job and step",
         )
     return host, int(text)
+
+
+def has_agent_store(identity: Identity, env: Mapping[str, str]) -> bool:
+    """Whether torchrun's own store is there for the ranks to meet in."""
+    return identity.source == "torchrun" and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def resolve(host: str, port: int, *, tries: int = 3, pause_s: float = 0.5) -> list[str]:

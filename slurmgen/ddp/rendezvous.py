@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slurmgen.ddp.identity import Identity
+    from slurmgen.ddp.supervised import Desk
 
 HANDSHAKE_S = 30.0
 """How long something that accepted a connection may take to answer as rank 0's store.
@@ -37,9 +39,10 @@ _FINE = "ok"
 class Rendezvous:
     """The meeting of the ranks: who is there, whether it may start, how it ended.
 
-    Rank 0 hosts the store at host:port, unless torchrun's agent does already (agent). Everything
-    is bounded by timeout_s and ends in LaunchError: a port in use, nobody there, something there
-    that isn't a store, another job's store, a rank that is missing or there twice.
+    Rank 0 hosts the store at host:port (0: a port that is free), unless torchrun's agent does
+    already (agent). Everything is bounded by timeout_s and ends in LaunchError: a port in use,
+    nobody there, something there that isn't a store, another job's store, a rank that is missing
+    or there twice.
     """
 
     def __init__(
@@ -53,6 +56,9 @@ class Rendezvous:
         if not self._hosts:
             _wait_for_listener(host, port, timeout_s)
         base = self._connect(host, port, handshake_s)
+        self.port = int(base.port)
+        """The store's; where 0 was asked for, the kernel has chosen it."""
+        self._address = f"{host}:{self.port}"
         if identity.rank == 0:
             base.set(_JOB_KEY, identity.job)
         else:
@@ -210,6 +216,19 @@ class Rendezvous:
                 why="it ended, or it still waits for ranks that are missing",
                 fix="look for an earlier message of rank 0 and of the other ranks",
             ) from error
+
+
+def introduce(meeting: Rendezvous, desk: Desk, rank: int, timeout_s: float) -> None:
+    """Under torchrun: let the ranks' supervisors find each other, through torchrun's store.
+
+    Without an answer of rank 0's they go on each alone; that rank 0 is missing, `meet` says.
+    """
+    if rank == 0:
+        meeting.store.set("link", json.dumps(desk.hub()))
+        return
+    with suppress(DistError):
+        meeting.store.wait(["link"], timedelta(seconds=timeout_s))
+        desk.join(json.loads(meeting.store.get("link")))
 
 
 def separate_env_groups(prefix: str) -> None:

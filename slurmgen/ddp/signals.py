@@ -66,6 +66,12 @@ def install(env: Mapping[str, str]) -> None:
     _state.phase, _state.pid, _state.received = _BEFORE, os.getpid(), None
 
 
+def inherit() -> None:
+    """In the child that goes on as the rank: the handlers of `install` are its own."""
+    if _state.phase:
+        _state.pid = os.getpid()
+
+
 def begin() -> None:
     """From here on TERM is noted as well."""
     if _state.phase == _BEFORE:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from slurmgen.ddp import group, log, signals, state, usage
+from slurmgen.ddp import group, log, signals, state, supervised, usage
 from slurmgen.ddp.consensus import Consensus
 from slurmgen.ddp.data import Loader, mix
 from slurmgen.ddp.failure import EXIT_FAILED, EXIT_LAUNCH, LaunchError
@@ -206,6 +206,7 @@ class Run:
                 self._meter.stepped(self._kept.parallels.values())
                 self.step += 1
                 self.batch += 1
+                supervised.progress()
                 if self._progress:
                     self._progress.step_done(self.step, self.epoch, self.batch, self._length)
                 if self.batch % accumulate == 0 and not self._off:

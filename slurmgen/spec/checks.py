@@ -68,7 +68,7 @@ def _script(spec: JobSpec) -> Iterator[Conflict]:
         yield _conflict(
             "requeue",
             ("script", "requeue"),
-            "requeue with a signal, and a script of the job's own",
+            "requeue by the script, and a script of the job's own",
             "the lines that pass the signal on and requeue are rendered, and a script is kept as "
             "it is",
             "write requeue: true, or a command in place of script",
@@ -341,8 +341,8 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
     from slurmgen.spec.requeue import EARLY_SECONDS, signal_seconds
     from slurmgen.spec.time import format_time, limit_seconds
 
-    signal = spec.requeue.signal
-    if spec.signal is not None:
+    signal = None if isinstance(spec.requeue, str) else spec.requeue.signal
+    if signal is not None and spec.signal is not None:
         yield _conflict(
             "signal",
             ("signal", "requeue"),
@@ -354,11 +354,14 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
         yield _conflict(
             "requeue",
             ("requeue", "launcher"),
-            f"requeue on {signal} with launcher {spec.launcher}",
+            (f"requeue on {signal}" if signal else f"requeue: {spec.requeue}")
+            + f" with launcher {spec.launcher}",
             _LOSES_STATUS[spec.launcher],
             "use launcher: srun, where each rank gets the signal and srun ends with its status, "
             "or requeue: true for restarts by Slurm alone",
         )
+    if signal is None:
+        return
     times = ((spec.time, "time"), (spec.time_min, "time_min"))
     for key, limit in ((key, limit_seconds(text)) for text, key in times):
         needed = signal_seconds(signal) + EARLY_SECONDS

@@ -15,7 +15,7 @@ from slurmgen.spec import checks
 from slurmgen.spec import fields as f
 from slurmgen.spec.base import SpecModel
 from slurmgen.spec.quick import MOST, MOST_TASKS
-from slurmgen.spec.requeue import MAX_RESTARTS, SIGNAL
+from slurmgen.spec.requeue import MAX_RESTARTS, ON_NODE_FAIL, SIGNAL
 from slurmgen.spec.setup import Setup
 
 # Tasks in all: no job has more, and a plan of them can still be drawn.
@@ -39,11 +39,16 @@ class Requeue(SpecModel):
     max_restarts: f.Restarts = Field(
         MAX_RESTARTS, description="how often it may come back, preemptions by Slurm counted too"
     )
+    on_node_fail: bool = Field(
+        False, description="also where a node or the network is gone (exit status 69)"
+    )
 
 
 def _requeue_form(value: Any) -> str:
-    """Which of the two forms of `requeue` is meant, so that errors speak of one."""
-    return "block" if isinstance(value, (dict, Requeue)) else "switch"
+    """Which of the forms of `requeue` is meant, so that errors speak of one."""
+    if isinstance(value, (dict, Requeue)):
+        return "block"
+    return ON_NODE_FAIL if value == ON_NODE_FAIL else "switch"
 
 
 class JobSpec(SpecModel):
@@ -170,15 +175,17 @@ class JobSpec(SpecModel):
     )
     requeue: (
         Annotated[
-            Annotated[bool, Tag("switch")] | Annotated[Requeue, Tag("block")],
+            Annotated[bool, Tag("switch")]
+            | Annotated[Literal["on_node_fail"], Tag(ON_NODE_FAIL)]
+            | Annotated[Requeue, Tag("block")],
             Discriminator(_requeue_form),
         ]
         | None
     ) = Field(
         None,
-        description="true, false: whether Slurm may start the job again; or what makes it save "
-        "and come back",
-        examples=["{signal: USR1@180, max_restarts: 20}"],
+        description="true, false: whether Slurm may start the job again; on_node_fail: also where "
+        "the entrypoint has lost a node; or what makes it save and come back",
+        examples=["{signal: USR1@180, max_restarts: 20}", "on_node_fail"],
     )
     mail_type: f.MailType | None = Field(
         None,

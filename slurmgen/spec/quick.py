@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from slurmgen import launchers
 from slurmgen.errors import Refusal
 from slurmgen.spec import checks, readers
-from slurmgen.spec.requeue import MAX_RESTARTS, SIGNAL
+from slurmgen.spec.requeue import MAX_RESTARTS, ON_NODE_FAIL, SIGNAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,8 +98,10 @@ def _one_of(*allowed: str) -> Reader:
     return read
 
 
-def _requeue(value: Any) -> bool | SimpleNamespace:
-    return _read(value, _REQUEUE, _REQUEUE_DEFAULTS) if isinstance(value, dict) else _truth(value)
+def _requeue(value: Any) -> bool | str | SimpleNamespace:
+    if isinstance(value, dict):
+        return _read(value, _REQUEUE, _REQUEUE_DEFAULTS)
+    return ON_NODE_FAIL if value == ON_NODE_FAIL else _truth(value)
 
 
 def _setup(value: Any) -> SimpleNamespace:
@@ -123,8 +125,13 @@ def _container(value: Any) -> SimpleNamespace:
 _REQUEUE: dict[str, Reader] = {
     "signal": readers.requeue_signal,
     "max_restarts": readers.restarts,
+    "on_node_fail": _truth,
 }
-_REQUEUE_DEFAULTS: dict[str, Any] = {"signal": SIGNAL, "max_restarts": MAX_RESTARTS}
+_REQUEUE_DEFAULTS: dict[str, Any] = {
+    "signal": SIGNAL,
+    "max_restarts": MAX_RESTARTS,
+    "on_node_fail": False,
+}
 _MODULES: dict[str, Reader] = {"purge": _truth, "use": readers.paths, "load": readers.module_names}
 _CONTAINER: dict[str, Reader] = {
     "image": readers.path,

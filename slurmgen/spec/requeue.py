@@ -1,7 +1,9 @@
 """`requeue: {signal: USR1@180, max_restarts: 20}`: what ends a run, and how often it returns.
 
 A signal at a number of seconds before the time limit tells the program to save and to exit
-75; the script then puts the job back into the queue.
+75; the script then puts the job back into the queue. With `on_node_fail` it does so as well
+where the bundled entrypoint ends with 69, since a node or the network is gone; as the only
+word (`requeue: on_node_fail`) for nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from slurmgen.spec.signal import canonical_signal, flags_and_name
 
 SIGNAL = "USR1@180"
 MAX_RESTARTS = 20
+ON_NODE_FAIL = "on_node_fail"
 # Every restart waits for two minutes at least (Slurm's BeginTime after a requeue).
 _MOST_RESTARTS = 10_000
 # What no launcher, shell or time limit means otherwise: TERM is preemption's and scancel's.

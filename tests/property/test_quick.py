@@ -76,13 +76,14 @@ REQUEUE = st.fixed_dictionaries(
         "signal": st.sampled_from(["USR1", "usr2@60", "SIGUSR1@0", "12@9", "B:USR1", "TERM@5"])
         | VALUES,
         "max_restarts": st.integers(-1, 10_002) | st.sampled_from(["3", "0", "007"]) | VALUES,
+        "on_node_fail": st.booleans() | VALUES,
     },
 )
 DATA = st.fixed_dictionaries(
     {"command": st.just(["true"]) | VALUES},
     optional={
         **{name: VALUES for name in JobSpec.model_fields if name not in ("command", "setup")},
-        "requeue": REQUEUE | VALUES,
+        "requeue": REQUEUE | st.just("on_node_fail") | VALUES,
         "setup": SETUP | VALUES,
     },
 ).map(lambda data: dict(list(data.items())[:6]))

@@ -52,6 +52,26 @@ ALONE: dict[str, tuple[str, dict[str, Any]]] = {
         "",
         {"requeue": {"max_restarts": 2}, "env": {"AT_ONCE": "1", "RUNS": "99"}},
     ),
+    "lost a node": (
+        "",
+        {"requeue": "on_node_fail", "command": 'test "$SLURMGEN_RESTART" != 0 || exit 69'},
+    ),
+    "lost a node, and may save": (
+        "",
+        {
+            "requeue": {"on_node_fail": True},
+            "command": 'test "$SLURMGEN_RESTART" != 0 || exit 69',
+        },
+    ),
+    "lost a node, but did not ask": ("", {"command": "exit 69"}),
+    "saved, but asked for nodes only": ("", {"requeue": "on_node_fail", "command": "exit 75"}),
+    "cancelled beside nodes": (
+        "scancel JOB",
+        {
+            "requeue": "on_node_fail",
+            "command": "trap 'exit 69' TERM; echo ready; sleep 300 & wait",
+        },
+    ),
     "text with input": (
         "scancel --signal=TERM JOB",
         {"input": str(PROGRAM), "command": f"head -n 1\n{sys.executable} {PROGRAM}\necho no"},
@@ -116,6 +136,20 @@ def test_it_ends_where_it_makes_no_progress(jobs: dict[str, Job]) -> None:
     assert job.ended() == ("FAILED", 4, "75:0")
     assert "is not requeued: five runs in a row made no progress" in job.log
     assert job.notes == [f"slurmgen-{job.job_id}.restarts"]
+
+
+@pytest.mark.parametrize("case", ["lost a node", "lost a node, and may save"])
+def test_it_comes_back_where_a_node_is_lost(jobs: dict[str, Job], case: str) -> None:
+    job = jobs[case]
+    assert job.ended() == ("COMPLETED", 1, "0:0"), job.log
+    assert f"slurmgen: job {job.job_id} has lost a node and is requeued" in job.log
+
+
+def test_a_lost_node_alone_brings_nothing_back_unasked(jobs: dict[str, Job]) -> None:
+    assert jobs["lost a node, but did not ask"].ended() == ("FAILED", 0, "69:0")
+    assert jobs["saved, but asked for nodes only"].ended() == ("FAILED", 0, "75:0")
+    state, restarts, _ = jobs["cancelled beside nodes"].ended()
+    assert (state, restarts) == ("CANCELLED", 0)
 
 
 def test_progress_is_what_the_program_writes(jobs: dict[str, Job]) -> None:

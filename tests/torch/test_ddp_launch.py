@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,8 @@ def test_two_jobs_on_one_port_do_not_meet(
 ) -> None:
     words = ("-m", "slurmgen.ddp", env_ddp)
     ranks.start(*words, **step(0, 2, port))
-    ranks.start(*words, **step(1, 2, port, SLURM_JOB_ID="4711")).wait(240)
+    alone = step(1, 2, port, SLURM_JOB_ID="4711", SLURMGEN_RDZV_TIMEOUT="2")
+    ranks.start(*words, **alone).wait(240)
     ranks.start(*words, **step(1, 2, port))
     first, stranger, second = ranks.end()
     assert (first.code, second.code) == (0, 0), (first, second)
@@ -155,17 +157,59 @@ def test_two_jobs_on_one_port_do_not_meet(
     assert "belongs to another run: cluster test job 1 step 0 restart 0" in stranger.err
 
 
-def test_a_port_that_another_program_holds(
+def test_a_port_that_another_program_holds_is_passed_by(
     ranks: Ranks, port: int, step: Callable[..., dict[str, str]], env_ddp: str
 ) -> None:
     with socket.create_server(("127.0.0.1", port)):
         for rank in (0, 1):
-            env = step(rank, 2, port, SLURMGEN_RDZV_TIMEOUT="2")
-            ranks.start("-m", "slurmgen.ddp", env_ddp, **env)
+            ranks.start("-m", "slurmgen.ddp", env_ddp, **step(rank, 2, port))
         first, second = ranks.end()
-    assert (first.code, second.code) == (78, 78), (first, second)
-    assert f"port {port} is in use on" in first.err
-    assert "doesn't answer as rank 0's store" in second.err
+    assert (first.code, second.code) == (0, 0), (first, second)
+
+
+def test_the_first_failure_is_written_down(ranks: Ranks, port: int) -> None:
+    """The others wait in a collective, and fail because of it."""
+    ranks.write(
+        "train.py",
+        "import torch, torch.distributed as dist\n"
+        "from slurmgen import ddp\n"
+        "ddp.init()\n"
+        "if ddp.rank() == 2:\n"
+        "    raise KeyError('no such column')\n"
+        "dist.all_reduce(torch.ones(1))\n",
+    )
+    ranks.start_step("train.py", world_size=3, port=port)
+    ended = ranks.end()
+    assert [e.code for e in ended] == [1, 1, 1], ended
+    failure = json.loads((ranks.folder / "slurmgen-failure-1.0.json").read_text())
+    assert failure["first"]["rank"] == 2
+    assert failure["first"]["traceback"].endswith("KeyError: 'no such column'\n")
+    assert "first failure: rank 2 on n1 (local rank 2): ended with exit code 1" in ended[0].err
+
+
+def test_a_hang_names_the_line(ranks: Ranks, port: int) -> None:
+    """One rank sleeps, the other waits for it in a collective; steps are the optimizer's."""
+    ranks.write(
+        "train.py",
+        "import time, datetime, torch\n"
+        "from slurmgen import ddp\n"
+        "ddp.init(hang_timeout=datetime.timedelta(seconds=5))\n"
+        "model = ddp.wrap(torch.nn.Linear(2, 2))\n"
+        "optimizer = torch.optim.SGD(model.parameters())\n"
+        "for step in range(100):\n"
+        "    model(torch.ones(1, 2)).sum().backward()\n"
+        "    optimizer.step()\n"
+        "    if step == 3 and ddp.rank() == 1:\n"
+        "        time.sleep(600)\n",
+    )
+    ranks.start_step("train.py", port=port)
+    ended = ranks.end()
+    assert [e.code for e in ended] == [1, 1], ended
+    failure = json.loads((ranks.folder / "slurmgen-failure-1.0.json").read_text())
+    assert failure["first"]["kind"] == "hang"
+    (sleeper,) = [group for group in failure["stacks"] if group["ranks"] == [1]]
+    assert 'train.py", line 10 in <module>' in sleeper["stack"]
+    assert 'train.py", line 10 in <module>' in ended[1].err
 
 
 def test_a_rank_that_raises_ends_the_others(ranks: Ranks, port: int) -> None:

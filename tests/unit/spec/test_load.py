@@ -79,6 +79,8 @@ WRONG = {
     "launcher: torchrun\nsignal: USR1": (3, 9, "signal USR1 with launcher torchrun", "srun"),
     "requeue: {signal: USR1}\nsignal: USR1@9": (3, 9, "beside requeue", "remove signal"),
     "launcher: spawn\nrequeue: {}": (3, 10, "requeue on USR1@180 with launcher spawn", "srun"),
+    "launcher: spawn\nrequeue: on_node_fail": (3, 10, "requeue: on_node_fail with", "srun"),
+    "requeue: {on_node_fail: maybe}": (2, 25, 'on_node_fail is "maybe"', "true or false"),
     "launcher: torchrun\nrequeue: {}": (3, 10, "with launcher torchrun", "launcher: srun"),
     "requeue: {}\ntime: 4m": (3, 7, "time 00:04:00 with the signal USR1@180", "over 00:04:00"),
     "requeue: {}\ntime: 1h\ntime_min: 3m": (4, 11, "time_min 00:03:00 with", "time_min well over"),
