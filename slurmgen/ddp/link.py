@@ -278,25 +278,24 @@ class Hub:
                 else:
                     wire.send({"other": self._token.run})
             elif message.get("proof") == self._token.digest("join") and not wire.closed:
-                del self._strangers[number]
-                self._join(wire, message)
-                return
+                if self._join(wire, message):
+                    del self._strangers[number]
+                    return
             else:
                 wire.close()
         if wire.closed:
             self._strangers.pop(number, None)
 
-    def _join(self, wire: Wire, message: Message) -> None:
+    def _join(self, wire: Wire, message: Message) -> bool:
         rank = int(message["rank"])
         if rank in self.peers or rank == 0:
             wire.send({"refused": "twice"})
-            # Read until the other side has heard it and hangs up.
-            wire.on_ready(lambda: _discard(wire))
-            return
+            return False
         place = str(message["node"]), str(message["host"]), int(message["local_rank"])
         peer = self.peers[rank] = Peer(rank, *place, wire)
         wire.on_ready(lambda: self._read(peer))
         wire.send({"welcome": self._me, "port": self._port})
+        return True
 
     def _read(self, peer: Peer) -> None:
         wire = peer.wire
@@ -539,7 +538,3 @@ def _allow_files() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _discard(wire: Wire) -> None:
-    wire.receive()
