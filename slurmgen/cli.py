@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from slurmgen import __version__, report
+from slurmgen import __version__, completion, report
 from slurmgen.errors import UsageError
 from slurmgen.main import with_check_value
 
@@ -22,10 +22,14 @@ class RenderCommand(TyperCommand):
         return super().parse_args(ctx, with_check_value(args))
 
 
+def _examples(*lines: str) -> str:
+    """The end of a help text; the mark keeps its lines as they are."""
+    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+
+
 app = typer.Typer(
     help="One job.yaml in, one right sbatch script out, for PyTorch on Slurm.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,16 +49,32 @@ template_app = typer.Typer(
 )
 app.add_typer(template_app, name="template")
 
-Job = Annotated[str, typer.Argument(metavar="JOB", help="The job file (- for stdin).")]
+Job = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB", help="The job file (- for stdin).", autocompletion=completion.job_files
+    ),
+]
 Cluster = Annotated[
-    str | None, typer.Option("--cluster", "-c", help="Cluster profile: a name or a file.")
+    str | None,
+    typer.Option(
+        "--cluster",
+        "-c",
+        help="Cluster profile: a name or a file.",
+        autocompletion=completion.clusters,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the job file."),
 ]
 TemplateName = Annotated[
-    str, typer.Argument(metavar="NAME", help="A template, without .sbatch.j2: job.")
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A template, without .sbatch.j2: job.",
+        autocompletion=completion.templates,
+    ),
 ]
 SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
 SandboxFolder = Annotated[
@@ -77,11 +97,23 @@ def _options(
     pass
 
 
-@app.command(cls=RenderCommand)
+@app.command(
+    cls=RenderCommand,
+    epilog=_examples(
+        "slurmgen render job.yaml > job.sbatch",
+        "slurmgen render job.yaml -c lumi --set nodes=4",
+        "slurmgen render --write jobs/          every script in git",
+        "slurmgen render --check .              1 and a diff where one has drifted",
+    ),
+)
 def render(
     jobs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="JOB...", help="Job files (- for stdin); with --check, folders."),
+        typer.Argument(
+            metavar="JOB",
+            help="Job files (- for stdin); with --check, folders.",
+            autocompletion=completion.job_files,
+        ),
     ] = None,
     cluster: Cluster = None,
     set_: Set = None,
@@ -131,7 +163,13 @@ def _one_job(jobs: list[str] | None) -> str:
     return jobs[0]
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "slurmgen submit job.yaml",
+        "slurmgen submit --wait job.yaml && echo done",
+        "slurmgen submit --test-only job.yaml   when it would start",
+    ),
+)
 def submit(
     job: Job,
     cluster: Cluster = None,
@@ -151,7 +189,12 @@ def submit(
     )
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "slurmgen run job.yaml",
+        "slurmgen run --nproc 2 job.yaml",
+    ),
+)
 def run(
     job: Job,
     cluster: Cluster = None,
@@ -166,7 +209,12 @@ def run(
     verb.run(job, cluster=cluster, overrides=set_ or (), nproc=nproc)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "slurmgen plan job.yaml",
+        "slurmgen plan --svg plan.svg job.yaml",
+    ),
+)
 def plan(
     job: Job,
     cluster: Cluster = None,
@@ -181,7 +229,13 @@ def plan(
     raise typer.Exit(verb.run(job, cluster=cluster, overrides=set_ or (), svg=svg))
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "slurmgen lint train.sbatch",
+        "slurmgen lint --diff scripts/          what --fix would change",
+        "slurmgen lint --explain SG110",
+    ),
+)
 def lint(
     files: Annotated[
         list[str] | None,
@@ -192,17 +246,30 @@ def lint(
     ] = "text",
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="RULE", help="Print what a rule is about (all: a list)."),
+        typer.Option(
+            "--explain",
+            metavar="RULE",
+            help="Print what a rule is about (all: a list).",
+            autocompletion=completion.rules,
+        ),
     ] = None,
     select: Annotated[
         list[str] | None,
         typer.Option(
-            "--select", metavar="RULE,...", help="Ask these rules only: SG301, SG3, name."
+            "--select",
+            metavar="RULE,...",
+            help="Ask these rules only: SG301, SG3, name.",
+            autocompletion=completion.rules,
         ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option("--ignore", metavar="RULE,...", help="Leave these rules out."),
+        typer.Option(
+            "--ignore",
+            metavar="RULE,...",
+            help="Leave these rules out.",
+            autocompletion=completion.rules,
+        ),
     ] = None,
     severity: Annotated[
         str, typer.Option("--severity", metavar="error|warning", help="Show nothing below this.")
@@ -237,7 +304,13 @@ def lint(
     )
 
 
-@app.command("import")
+@app.command(
+    "import",
+    epilog=_examples(
+        "slurmgen import train.sbatch > job.yaml",
+        "slurmgen import --fix train.sbatch",
+    ),
+)
 def import_(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A batch script (- for stdin).")],
     fix: Annotated[
@@ -293,7 +366,13 @@ def template_show(
     raise typer.Exit(verb.show(name, diff=diff))
 
 
-@template_app.command("eject")
+@template_app.command(
+    "eject",
+    epilog=_examples(
+        "slurmgen template eject job --block commands",
+        "slurmgen template eject --merged job",
+    ),
+)
 def template_eject(
     name: TemplateName,
     block: Annotated[
@@ -312,7 +391,13 @@ def template_eject(
     raise typer.Exit(verb.eject(name, block=block, merged=merged))
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "slurmgen init",
+        "slurmgen init --program train.py --launcher torchrun --yes",
+        "slurmgen init --from old.sbatch",
+    ),
+)
 def init(
     folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="The project.")] = ".",
     cluster: Cluster = None,
@@ -359,7 +444,12 @@ def _asker() -> Callable[[str, str, tuple[str, ...]], str] | None:
     return ask
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "slurmgen schema > job.schema.json",
+        "slurmgen schema cluster",
+    ),
+)
 def schema(
     kind: Annotated[
         str, typer.Argument(metavar="[job|cluster]", help="What the schema is of.")

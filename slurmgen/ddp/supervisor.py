@@ -36,6 +36,9 @@ _PASSED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 _ORDERS = {signal.SIGTERM, signal.SIGINT}
 """What a job is cancelled with: a rank that dies of it has not failed."""
 
+_ORDER_S = 0.5
+"""How much later an order that ended the rank may reach its supervisor, on a busy machine."""
+
 _PASS_ON_S = 1.0
 """Slurm sends a signal to every process of a step, a person or torchrun to one of them. What the
 rank has not seen for so long, it is sent by its supervisor."""
@@ -161,6 +164,7 @@ class _Supervisor:
         # The rank.
         self._ended: _Ending | None = None
         self._ended_at = 0.0
+        self._classified = False
         self._told: Message = {}
         self._control = Wire(ends.control, self._selector, self._hear_rank)
         self._relay = None
@@ -398,6 +402,16 @@ class _Supervisor:
         self._hear_rank()
         if self._relay is not None:
             self._relay.drain(0.0)
+
+    def _classify(self, now: float) -> None:
+        """Once the rank has ended: whether that is a failure, and who has to know."""
+        if self._ended is None or self._classified:
+            return
+        number = self._ended.signal or self._ended.code - 128
+        if number in _ORDERS and number not in self._got and now - self._ended_at < _ORDER_S:
+            # The same order to this process may still be on its way.
+            return
+        self._classified = True
         if self._verdict is not None:
             return
         if self._ended.well:
@@ -639,6 +653,7 @@ class _Supervisor:
             # This process itself was stopped, and the rank surely was, too.
             self._moved += gap
         self._reap()
+        self._classify(now)
         self._pass_on(now)
         if self._relay is not None:
             self._relay.tick()
@@ -657,7 +672,7 @@ class _Supervisor:
         self._end_rank(now)
 
     def _finished(self) -> bool:
-        if self._ended is None:
+        if self._ended is None or not self._classified:
             return False
         now = time.monotonic()
         spent = now - self._ended_at
