@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from slurmgen.sandbox.addresses import Addresses
+    from slurmgen.sandbox.addresses import Layout
     from slurmgen.sandbox.folder import Folder
     from slurmgen.sandbox.shape import Shape
 
@@ -19,10 +20,11 @@ class Setting(NamedTuple):
     """What a configuration depends on, beside the shape."""
 
     folder: Folder
-    addresses: Addresses
+    addresses: Layout
     user: str
     release: tuple[int, int]
     loopback_only: bool
+    own_networks: bool
     gpu_files: tuple[Path, ...]
 
 
@@ -47,9 +49,12 @@ def configuration_files(shape: Shape, setting: Setting) -> dict[str, str]:
     return files
 
 
-def hosts_file(existing: str, shape: Shape, addresses: Addresses) -> str:
-    """The /etc/hosts that daemons and jobs see: the nodes' names before this machine's."""
-    lines = [f"{addresses.controller} {CONTROLLER}\n"]
+def hosts_file(existing: str, shape: Shape, addresses: Layout, others: Sequence[str] = ()) -> str:
+    """The /etc/hosts that daemons and jobs see: the nodes' names before this machine's.
+
+    others: more lines.
+    """
+    lines = [f"{addresses.controller} {CONTROLLER}\n", *(f"{line}\n" for line in others)]
     lines += [f"{addresses.node(i)} n{i}\n" for i in range(1, shape.nodes + 1)]
     return "".join(lines) + existing
 
@@ -78,18 +83,14 @@ def _slurm_conf(shape: Shape, setting: Setting, *, for_slurmd: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Job ids between the first ones of two sandboxes. Their ports (12000 and up) stay below
-# those of the daemons.
-_JOB_IDS = 20
-
-
 def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
     folder, addresses = setting.folder, setting.addresses
-    controller = CONTROLLER if setting.loopback_only else "localhost"
+    named = setting.loopback_only or setting.own_networks
+    controller = CONTROLLER if named else "localhost"
     settings = {
         "ClusterName": "sandbox",
         "SlurmctldHost": f"{controller}({addresses.controller})",
-        "SlurmctldPort": str(addresses.port),
+        "SlurmctldPort": str(addresses.controller_port),
         "SlurmUser": setting.user,
         "SlurmdUser": setting.user,
         "AuthType": "auth/munge",
@@ -118,9 +119,7 @@ def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
         "ReturnToService": "2",
         "KillWait": "5",
         "MinJobAge": "3600",
-        # A job's port follows from its id, and torch listens on it on every address: jobs of
-        # two sandboxes must not have the same ids.
-        "FirstJobId": str(1 + _JOB_IDS * addresses.block),
+        "FirstJobId": str(addresses.first_job_id),
         # Cores are few and pretended nodes many: late is not dead.
         "MessageTimeout": "60",
     }
@@ -129,7 +128,7 @@ def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
     return settings
 
 
-def _node_lines(shape: Shape, addresses: Addresses) -> list[str]:
+def _node_lines(shape: Shape, addresses: Layout) -> list[str]:
     gres = f" Gres={shape.gres}" if shape.gres else ""
     common = (
         f"CPUs={shape.cpus_per_node} CoresPerSocket={shape.cpus_per_node} "
