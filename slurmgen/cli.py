@@ -209,6 +209,13 @@ def sandbox_up(
     partition: Annotated[
         list[str] | None, typer.Option(help="Partitions; the first is the default.")
     ] = None,
+    grace: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Let sandbox preempt take nodes from jobs, told so long before.",
+        ),
+    ] = None,
     netns: Annotated[
         bool, typer.Option("--netns", help="A network of its own for each node; takes root.")
     ] = False,
@@ -226,6 +233,7 @@ def sandbox_up(
             cpus_per_node=cpus,
             memory_mb=memory,
             partitions=tuple(partition or ("gpu",)),
+            grace_seconds=grace,
             netns=netns,
             directory=directory,
         )
@@ -308,3 +316,15 @@ def sandbox_revive(
     from slurmgen.commands import sandbox as verb
 
     raise typer.Exit(verb.revive(node, name=name, directory=directory))
+
+
+@sandbox_app.command("preempt")
+def sandbox_preempt(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of one that runs.")],
+    name: SandboxName = "default",
+    directory: SandboxFolder = None,
+) -> None:
+    """Have Slurm preempt a job (up --grace SECONDS)."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.preempt(job, name=name, directory=directory))

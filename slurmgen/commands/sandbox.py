@@ -24,8 +24,9 @@ def up(
     gpu_type: str = _SHAPE.gpu_type,
     cpus_per_node: int = _SHAPE.cpus_per_node,
     memory_mb: int = _SHAPE.memory_mb,
-    partitions: Sequence[str] = _SHAPE.partitions,
+    partitions: Sequence[str] = ("gpu",),
     extra_conf: Sequence[str] = _SHAPE.extra_conf,
+    grace_seconds: int | None = None,
     netns: bool = False,
 ) -> int:
     """Start a sandbox; print the line that makes a shell use it."""
@@ -37,11 +38,12 @@ def up(
         memory_mb=memory_mb,
         partitions=tuple(partitions),
         extra_conf=tuple(extra_conf),
+        grace_seconds=grace_seconds,
     )
     sandbox = Sandbox.up(name=name, shape=shape, directory=directory, netns=netns)
     report.note(
         f"slurmgen: sandbox {name!r} is up: Slurm {sandbox.version}, "
-        f"{shape.nodes} x {shape.gres or 'no GPU'}"
+        + ", ".join(f"{group.nodes} x {group.gres or 'no GPU'}" for group in shape.node_groups)
     )
     if sandbox.reach.network is not None:
         report.note(
@@ -116,6 +118,13 @@ def revive(node: str, *, name: str = DEFAULT_NAME, directory: Path | None = None
     """Start the slurmd of a node that was killed."""
     faults.revive(Sandbox.find(name, directory=directory), node)
     report.note(f"slurmgen: {node} is back")
+    return EXIT_OK
+
+
+def preempt(job: str, *, name: str = DEFAULT_NAME, directory: Path | None = None) -> int:
+    """Have Slurm preempt a job."""
+    grace = faults.preempt(Sandbox.find(name, directory=directory), job)
+    report.note(f"slurmgen: job {job} is preempted, and has {grace} s")
     return EXIT_OK
 
 

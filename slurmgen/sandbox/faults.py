@@ -1,7 +1,8 @@
-"""Faults: what befalls a cluster, done to a sandbox that is up.
+"""Faults: what befalls a cluster and its jobs, done to a sandbox that is up.
 
-A link that is cut, a node that loses power, a slurmd that dies while its steps live on; and
-the way back from each. They happen for real: Slurm and the jobs find out in their own time.
+A link that is cut, a node that loses power, a slurmd that dies while its steps live on, and
+the way back from each; a job that has to make room. They happen for real: Slurm and the jobs
+find out in their own time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from slurmgen.sandbox.configuration import CONTROLLER
 from slurmgen.sandbox.network import Cuts, Namespaces
 from slurmgen.sandbox.processes import end, find_processes, node_processes
 from slurmgen.sandbox.programs import find_network_tools, find_programs
+from slurmgen.sandbox.shape import PREEMPTOR
 from slurmgen.sandbox.startup import start_node
 
 if TYPE_CHECKING:
@@ -106,6 +108,78 @@ def revive(sandbox: Sandbox, node: str) -> None:
             time.sleep(_POLL_SECONDS)
 
 
+def preempt(sandbox: Sandbox, job: str) -> int:
+    """Have Slurm preempt a running job; the grace time (seconds) that it was given.
+
+    A job of a higher partition asks for just its nodes, and gives them back at once. Returns
+    when the job has been told.
+
+    `UsageError` where it can't be: a sandbox without preemption, no such job that runs, or one
+    that shares its nodes, where Slurm would choose among the jobs. `UnavailableError` where
+    Slurm does not preempt it within a minute.
+    """
+    grace = sandbox.shape.grace_seconds
+    if grace is None:
+        raise UsageError(
+            f"sandbox {sandbox.name!r} has no partition whose jobs preempt others",
+            fix="start it with one: slurmgen sandbox up --grace SECONDS",
+        )
+    nodes = _nodes_alone(sandbox, job)
+    before = _job(sandbox, job)
+    request = ["--exclusive", "--mem=0", f"--nodes={before['NumNodes']}", f"--nodelist={nodes}"]
+    about = ["--job-name=preempt", "--output=/dev/null", "--chdir=/", "--wrap=true"]
+    submitted = sandbox.run(["sbatch", "--parsable", f"--partition={PREEMPTOR}", *request, *about])
+    if submitted.returncode:
+        raise UnavailableError(
+            f"sbatch refused the job that preempts {job}: {submitted.stderr.strip()}",
+            fix=f"look at {sandbox.folder.controller_log}",
+        )
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        now = _job(sandbox, job)
+        told = now.get("PreemptTime", "None") not in {"None", before.get("PreemptTime", "None")}
+        if told or now.get("JobState") != "RUNNING":
+            return grace
+        if time.monotonic() > deadline:
+            sandbox.run(["scancel", submitted.stdout.strip()])
+            raise UnavailableError(
+                f"Slurm did not preempt job {job} within {_SECONDS} s",
+                fix=f"look at {sandbox.folder.controller_log}",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _nodes_alone(sandbox: Sandbox, job: str) -> str:
+    """The nodes of a job that runs, and that runs alone there."""
+    running = _running(sandbox, "--format=%i\t%A\t%N")
+    rows = [line.split("\t") for line in running]
+    found = [row for row in rows if job in row[:2]]
+    if not found:
+        names = ", ".join(row[0] for row in rows) or "none"
+        raise UsageError(
+            f"no job {job!r} runs in sandbox {sandbox.name!r}", fix=f"those that run: {names}"
+        )
+    name, _, nodes = found[0]
+    others = set(_running(sandbox, f"--nodelist={nodes}", "--format=%i")) - {name}
+    if others:
+        raise UsageError(
+            f"job {job} shares {nodes} with {', '.join(sorted(others))}: "
+            "Slurm would choose among them",
+            fix="run it alone there (sbatch --exclusive), or cancel the others",
+        )
+    return nodes
+
+
+def _running(sandbox: Sandbox, *options: str) -> list[str]:
+    words = ["squeue", "--noheader", "--all", "--states=RUNNING", *options]
+    return sandbox.run(words).stdout.splitlines()
+
+
+def _job(sandbox: Sandbox, job: str) -> dict[str, str]:
+    shown = sandbox.run(["scontrol", "--oneliner", "show", "job", job]).stdout
+    return dict(word.split("=", 1) for word in shown.split() if "=" in word)
+
+
 def _network_of(sandbox: Sandbox) -> Network:
     if sandbox.reach.network is None:
         raise UsageError(
@@ -136,7 +210,7 @@ def _address(sandbox: Sandbox, where: Network, member: str) -> str:
 
 
 def _node_number(sandbox: Sandbox, name: str, *, others: tuple[str, ...] = ()) -> int:
-    count = sandbox.shape.nodes
+    count = sandbox.shape.node_count
     match = re.fullmatch(r"n([1-9][0-9]*)", name)
     if match is not None and int(match[1]) <= count:
         return int(match[1])

@@ -10,7 +10,7 @@ import shlex
 import signal
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.sandbox.folder import Folder, sandbox_names
@@ -250,7 +250,7 @@ def statuses(*, directory: Path | None = None) -> list[Status]:
             Status(
                 name=name,
                 version=sandbox.version if sandbox else "",
-                nodes=sandbox.shape.nodes if sandbox else 0,
+                nodes=sandbox.shape.node_count if sandbox else 0,
                 state=_state(folder, sandbox),
                 slurm_conf=folder.slurm_conf,
             )
@@ -272,7 +272,7 @@ def _state(folder: Folder, sandbox: Sandbox | None) -> str:
         return "starting" if folder.is_locked() else "down"
     if not daemons.controller:
         return "down"
-    return "up" if len(daemons.nodes) == sandbox.shape.nodes else "degraded"
+    return "up" if len(daemons.nodes) == sandbox.shape.node_count else "degraded"
 
 
 def _read(name: str, folder: Folder) -> Sandbox | None:
@@ -280,13 +280,9 @@ def _read(name: str, folder: Folder) -> Sandbox | None:
         content = json.loads(folder.description.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    shape: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in content["shape"].items()
-    }
     return Sandbox(
         name=name,
-        shape=Shape(**shape),
+        shape=Shape.of_description(content["shape"]),
         version=content["version"],
         reach=Reach(
             loopback_only=content["loopback_only"],

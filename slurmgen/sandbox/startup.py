@@ -67,7 +67,9 @@ def start(
     named = _can_isolate(folder)
     if netns and not named:
         raise _no_networks(folder)
-    gpu_files = _gpu_files(folder, shape.gpus_per_node, isolated=named)
+    gpu_files = _gpu_files(
+        folder, max(group.gpus_per_node for group in shape.node_groups), isolated=named
+    )
     interruptions.check()
     with _claimed(shape, loopback_only=named, netns=netns) as layout:
         network = layout if isinstance(layout, Network) else None
@@ -95,7 +97,9 @@ def start(
         interruptions.check()
         _start_daemons(folder, [_controller(folder, programs, reach, namespaces)])
         interruptions.check()
-        nodes = [_node(folder, programs, i, reach, namespaces) for i in range(1, shape.nodes + 1)]
+        nodes = [
+            _node(folder, programs, i, reach, namespaces) for i in range(1, shape.node_count + 1)
+        ]
         _start_daemons(folder, nodes)
         _wait_until_registered(folder, shape, programs, interruptions)
     return reach
@@ -203,12 +207,12 @@ def _claimed(
 ) -> contextlib.AbstractContextManager[Layout]:
     if netns:
         return claimed_network(find_network_tools().ip)
-    return claimed_addresses(shape.nodes, loopback_only=loopback_only)
+    return claimed_addresses(shape.node_count, loopback_only=loopback_only)
 
 
 def _connect(folder: Folder, shape: Shape, network: Network) -> Namespaces:
     members = [(CONTROLLER, network.controller)]
-    members += [(f"n{i}", network.node(i)) for i in range(1, shape.nodes + 1)]
+    members += [(f"n{i}", network.node(i)) for i in range(1, shape.node_count + 1)]
     plan = keeper_plan(network, members, find_network_tools().ip)
     argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
     if _run(folder, argv, given=json.dumps(plan)) != 0:
@@ -279,8 +283,8 @@ def _run(folder: Folder, arguments: Sequence[str], *, given: str = "") -> int:
 def _wait_until_registered(
     folder: Folder, shape: Shape, programs: Programs, interruptions: Interruptions
 ) -> None:
-    deadline = time.monotonic() + 30 + shape.nodes / 2
-    expected = {f"n{i}" for i in range(1, shape.nodes + 1)}
+    deadline = time.monotonic() + 30 + shape.node_count / 2
+    expected = {f"n{i}" for i in range(1, shape.node_count + 1)}
     while True:
         interruptions.check()
         if registered_nodes(folder, programs) >= expected:

@@ -18,7 +18,16 @@ import pytest
 
 from slurmgen.commands import sandbox as commands
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.sandbox import Sandbox, Shape, faults, programs, remove, statuses
+from slurmgen.sandbox import (
+    NodeGroup,
+    PartitionShape,
+    Sandbox,
+    Shape,
+    faults,
+    programs,
+    remove,
+    statuses,
+)
 from slurmgen.sandbox.folder import Folder
 from slurmgen.sandbox.processes import find_processes, running_daemons
 
@@ -366,6 +375,96 @@ def test_nodes_that_share_loopback_can_be_killed_too(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="share loopback") as error:
             faults.cut(box, "n1")
         assert "--netns" in error.value.fix
+
+
+# --- preempt -------------------------------------------------------------------------
+
+
+def test_a_preempted_job_is_told_and_comes_back(tmp_path: Path) -> None:
+    shape = Shape(nodes=2, gpus_per_node=1, grace_seconds=3)
+    script = (
+        f'srun bash -c \'trap "echo >> {tmp_path}/told" TERM;'
+        f" echo >> {tmp_path}/runs; while true; do sleep 0.1; done'"
+    )
+    runs = tmp_path / "runs"
+    with Sandbox.up(name="s", shape=shape, directory=tmp_path) as box:
+        job = submit(box, script, "-N1", "--nodelist=n2", "--requeue", cwd=tmp_path)
+        other = submit(box, "sleep 300", "-N1", "--nodelist=n1", cwd=tmp_path)
+        until(runs.exists, "the job")
+        with pytest.raises(UsageError, match="no job '99999' runs") as error:
+            faults.preempt(box, "99999")
+        assert job in error.value.fix
+        assert faults.preempt(box, job) == 3
+        until((tmp_path / "told").exists, "the signal")
+        until(lambda: runs.read_text().count("\n") == 2, "the second run")
+        assert "Restarts=1" in box.run(["scontrol", "show", "job", job]).stdout
+        assert job_state(box, other) == "RUNNING"
+        sharing = submit(box, "sleep 300", "-N1", "--nodelist=n1", cwd=tmp_path)
+        until(lambda: job_state(box, sharing) == "RUNNING", "a second job on n1")
+        with pytest.raises(UsageError, match="would choose among them"):
+            faults.preempt(box, sharing)
+
+
+@ROOT_ONLY
+def test_a_sandbox_without_preemption_says_so(sandbox: Sandbox) -> None:
+    with pytest.raises(UsageError) as error:
+        faults.preempt(sandbox, "1")
+    assert "--grace" in error.value.fix
+
+
+# --- groups --------------------------------------------------------------------------
+
+
+def test_node_groups_have_their_own_nodes_and_partitions(tmp_path: Path) -> None:
+    shape = Shape(
+        groups=(
+            NodeGroup(nodes=2, gpus_per_node=2, gpu_type="h100", features=("nvlink", "ib")),
+            NodeGroup(nodes=1, gpus_per_node=0, cpus_per_node=8, memory_mb=4096),
+        ),
+        partitions=(
+            PartitionShape("big", groups=(0,), max_minutes=90, max_nodes=2),
+            PartitionShape("cpu", groups=(1,), max_minutes=30),
+            "any",
+        ),
+    )
+    with Sandbox.up(name="s", shape=shape, directory=tmp_path) as box:
+        shown = box.run(["sinfo", "--noheader", "--format=%R %N %l %s %c %m %G %f"]).stdout
+        assert sorted(shown.splitlines()) == [
+            "any n3 infinite 1-infinite 8 4096 (null) (null)",
+            "any n[1-2] infinite 1-infinite 64 262144 gpu:h100:2 nvlink,ib",
+            "big n[1-2] 1:30:00 1-2 64 262144 gpu:h100:2 nvlink,ib",
+            "cpu n3 30:00 1-infinite 8 4096 (null) (null)",
+        ]
+        assert Sandbox.find("s", directory=tmp_path).shape == shape
+        assert statuses(directory=tmp_path)[0].nodes == 3
+        options = ["--partition=any", "--constraint=nvlink", "-N2", "--gres=gpu:h100:2"]
+        result = box.run(["srun", *options, "printenv", "CUDA_VISIBLE_DEVICES"])
+        assert result.stdout == "0,1\n0,1\n"
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"groups": (NodeGroup(nodes=1000), NodeGroup(nodes=25))},
+        {"partitions": (PartitionShape("gpu", groups=(1,)),)},
+        {"partitions": ("gpu", PartitionShape("gpu"))},
+        {"partitions": ("preempt",), "grace_seconds": 0},
+        {"grace_seconds": -1},
+    ],
+)
+def test_a_shape_that_makes_no_sense_is_refused(shape: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as error:
+        Shape(**shape)  # type: ignore[arg-type]
+    assert error.value.fix
+
+
+def test_parts_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(UsageError):
+        NodeGroup(features=("a,b",))
+    with pytest.raises(UsageError):
+        PartitionShape("gpu", max_minutes=0)
+    with pytest.raises(UsageError):
+        PartitionShape("gpu", min_nodes=3, max_nodes=2)
 
 
 # --- the command line ----------------------------------------------------------------
