@@ -28,6 +28,7 @@ def up(
     extra_conf: Sequence[str] = _SHAPE.extra_conf,
     grace_seconds: int | None = None,
     netns: bool = False,
+    accounting: bool = False,
 ) -> int:
     """Start a sandbox; print the line that makes a shell use it."""
     shape = Shape(
@@ -40,7 +41,9 @@ def up(
         extra_conf=tuple(extra_conf),
         grace_seconds=grace_seconds,
     )
-    sandbox = Sandbox.up(name=name, shape=shape, directory=directory, netns=netns)
+    sandbox = Sandbox.up(
+        name=name, shape=shape, directory=directory, netns=netns, accounting=accounting
+    )
     report.note(
         f"slurmgen: sandbox {name!r} is up: Slurm {sandbox.version}, "
         + ", ".join(f"{group.nodes} x {group.gres or 'no GPU'}" for group in shape.node_groups)
@@ -54,6 +57,11 @@ def up(
         report.note(
             "slurmgen: its ports are open on every interface of this machine: binding them to "
             "loopback takes root or user namespaces (munge still lets nobody else in)"
+        )
+    if accounting and not netns:
+        report.note(
+            "slurmgen: slurmdbd's port is open on every interface of this machine: it knows no "
+            "way to bind it (munge still lets nobody else in)"
         )
     report.out(f"export SLURM_CONF={sandbox.slurm_conf}\n")
     return EXIT_OK
