@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from slurmgen.ddp import failures, log, ports, preflight, signals, supervised
+from slurmgen.ddp import failures, launcher, log, ports, preflight, signals, supervised
 from slurmgen.ddp.failure import EXIT_FAILED, LaunchError
 from slurmgen.ddp.failures import Failure
 from slurmgen.ddp.link import BEAT_S, Hub, Message, Peer, Spoke, Wire, hub_of
@@ -724,6 +724,9 @@ class _Supervisor:
             self._spoke.close()
         if self._relay is not None:
             self._relay.drain(_PARTING_S)
+        if verdict is not None and verdict.kind == "lost" and self._identity.local_rank == 0:
+            # The last thing of all: what srun ends the step with must not reach this process.
+            launcher.give_up(self._env)
         if ended.signal is not None:
             _die_of(ended.signal)
         os._exit(ended.code)
