@@ -135,6 +135,8 @@ def test_every_example_is_right(job: Path, tmp_path: Path, temporary: Path) -> N
     assert_nothing_is_left(temporary)
     # Neither logs nor anything else of the job's in the folder that it was rehearsed in.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["examples", "tmp"]
+    programs = {rank["argv"][0] for run in said["runs"] for g in run for rank in g["ranks"]}
+    assert programs <= {"python", "python3"}
     if job.stem == "resume":
         assert [[group["restart"] for group in run] for run in said["runs"]] == [[0], [1]]
     if job.stem == "sweep":

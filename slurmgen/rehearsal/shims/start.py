@@ -93,13 +93,12 @@ def _stand_ins(stage: Path, words: list[str]) -> list[str]:
         return words
     path, name = words[0], os.path.basename(words[0])
     shim = stage / "bin" / name
-    if name in _SHELLS and name not in _known(stage):
-        # `bash -c CODE NAME program…`: what stands behind the code may be a program, too.
-        at = next((i for i, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
-        if "-c" in words[1 : at + 1] or any(w.startswith("-") and "c" in w for w in words[1:at]):
-            at = _behind_code(words)
-            return [*words[:at], *_stand_ins(stage, words[at:])]
-        if at and not os.path.exists(words[at]):
+    if name in _SHELLS:
+        at, is_code = _shell_operand(words)
+        if is_code:
+            # `bash -c CODE NAME program…`: what stands behind the code may be a program, too.
+            return [*words[: at + 2], *_stand_ins(stage, words[at + 2 :])]
+        if at < len(words) and not os.path.exists(words[at]):
             # A script that is on the cluster only.
             return [str(stage / "bin" / "probe"), *words]
         return words
@@ -112,22 +111,18 @@ def _stand_ins(stage: Path, words: list[str]) -> list[str]:
     return [str(stage / "bin" / "probe"), *words]
 
 
-def _behind_code(words: list[str]) -> int:
-    """Where the program stands in `bash -eo pipefail -c -- CODE NAME program…`."""
-    at, code = 1, False
+def _shell_operand(words: list[str]) -> tuple[int, bool]:
+    """Where the script, or with True the code, stands in `bash -eo pipefail -c -- CODE …`."""
+    at, is_code = 1, False
     while at < len(words) and words[at].startswith(("-", "+")) and words[at] != "-":
         word = words[at]
         at += 1
         if word == "--":
             break
-        code = code or ("c" in word and not word.startswith("--"))
-        if word.endswith("o") and not word.startswith("--"):
+        is_code = is_code or ("c" in word and not word.startswith("--"))
+        if word.endswith(("o", "O")) and not word.startswith("--"):
             at += 1
-    return min(len(words), at + 2)
-
-
-def _known(stage: Path) -> frozenset[str]:
-    return frozenset(os.listdir(stage / "bin"))
+    return at, is_code
 
 
 def _is_script(path: str) -> bool:

@@ -67,6 +67,8 @@ def test_words_and_environment_arrive_to_the_byte(stage: Stage) -> None:
         "timeout 5 python train.py",
         "nice python train.py",
         "bash -c 'python train.py'",
+        "numactl bash -eo pipefail -c -- 'python train.py'",
+        "numactl bash -c 'exec \"$@\"' name /opt/conda/bin/python train.py",
         "apptainer exec --nv -B /a:/b x.sif python train.py",
         "singularity exec x.sif bash -c 'exec python train.py'",
         "uv run python train.py",
