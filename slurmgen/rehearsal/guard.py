@@ -7,10 +7,12 @@ the folder. So nothing stays behind whatever ends the rehearsal, and at whatever
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -34,11 +36,24 @@ def main() -> int:
     status = 0
     try:
         remove(SANDBOX, directory=folder)
+        _end_clients(folder)
     except SlurmgenError as error:
         sys.stderr.write(f"slurmgen: {error}\n")
         status = 1
     shutil.rmtree(folder, ignore_errors=status != 0)
     return status
+
+
+def _end_clients(folder: Path) -> None:
+    """The commands that a killed rehearsal had asked: they call a controller that is gone."""
+    configuration = os.fsencode(f"SLURM_CONF={folder}/")
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            if any(variable.startswith(configuration) for variable in variables):
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 if __name__ == "__main__":

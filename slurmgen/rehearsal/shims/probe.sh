@@ -141,8 +141,13 @@ fi
   cat "/proc/$$/cmdline" "/proc/$$/environ"
   printf '.end'
 } > "$stage/records/$id"
-if [ -e "$stage/real" ] && [ "$name" != probe ]; then run_real "$@"; fi
-if [ -e "$stage/real" ] && [ "$name" = probe ]; then exec "$@"; fi
+if [ -e "$stage/real" ]; then
+  # From here on nobody waits for this one.
+  : > "$stage/ended/$id"
+  trap - "${SLURMGEN_SIGNAL:-TERM}" TERM
+  if [ "$name" = probe ]; then exec "$@"; fi
+  run_real "$@"
+fi
 # The end of file comes when the rehearsal closes its side, or is killed.
 read -r _ < "$stage/gate"
 : > "$stage/ended/$id"
