@@ -141,7 +141,10 @@ def rehearse(
     limit: Annotated[
         float,
         typer.Option(
-            "--limit", metavar="SECONDS", min=1, help="End a job that is silent for so long."
+            "--limit",
+            metavar="SECONDS",
+            min=1,
+            help="End a job that is silent, or with --real runs, for so long.",
         ),
     ] = 30,
 ) -> None:

@@ -111,7 +111,7 @@ def _idle_gpus(
     for group in groups:
         for rank in group.ranks:
             used[rank.node] |= set(rank.gpus or ())
-            if len(rank.gpus or ()) > 1:
+            if len(rank.gpus or ()) > 1 and rank.program.what != "other":
                 single.append(rank)
     idle = {node: own - used[node] for node, own in gpus.items() if own - used[node]}
     if idle:

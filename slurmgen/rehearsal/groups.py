@@ -52,14 +52,15 @@ class Group(NamedTuple):
     def is_training(self) -> bool:
         """Whether it is a program of the user's own, as far as one can see."""
         return any(
-            rank.told or rank.program.what != "other" or _starts_python(rank.program.argv)
+            rank.told or rank.program.what != "other" or _is_own_script(rank.program.argv)
             for rank in self.ranks
         )
 
 
-def _starts_python(argv: tuple[str, ...]) -> bool:
-    """Whether it is a script of the user's own, not there or not run here, for a program."""
-    return any(word.rsplit("/", 1)[-1].startswith("python") for word in argv[1:3])
+def _is_own_script(argv: tuple[str, ...]) -> bool:
+    """Whether it is a shell script that isn't on this machine, with or without a program."""
+    starts_python = any(word.rsplit("/", 1)[-1].startswith("python") for word in argv[1:3])
+    return starts_python or argv[0].endswith(("sh", ".bash"))
 
 
 def groups(programs: Iterable[Program]) -> list[Group]:

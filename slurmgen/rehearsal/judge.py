@@ -217,6 +217,9 @@ _SAID = re.compile(
 def _ended(
     case: Case, job: Job, notes: list[Note], runs: list[tuple[Group, ...]]
 ) -> Iterator[Fault]:
+    if job.hung and case.real:
+        # It has run for as long as it was to.
+        return
     if job.hung:
         yield Fault(
             "step-waits" if job.serial else "job-hangs",

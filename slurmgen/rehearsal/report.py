@@ -61,7 +61,7 @@ def _rows(outcome: Outcome, verdict: Verdict) -> list[tuple[str, str]]:
         text = f"status {listing(sorted(codes))}"
         if outcome.failing is not None:
             failed = [s.exit_code.partition(":")[0] for s in outcome.failing.states]
-            code = listing(failed)
+            code = listing(sorted(set(failed)))
             text += f"; {code} where the program fails"
         rows.append(("ended", text))
     return rows

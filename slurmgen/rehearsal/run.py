@@ -71,7 +71,7 @@ class Settings(NamedTuple):
 
     expected: how many programs it is to start at once. signal: what tells it to save and come
     back; None where it doesn't. paths: programs of the script by path. real: they run. limit:
-    seconds without anything new after which a job is ended.
+    seconds without anything new after which a job is ended; with `real`, those that it runs.
     """
 
     expected: int
@@ -189,7 +189,8 @@ class _Run:
                 self._control("update", f"JobId={self.job_id}", "StartTime=now")
             if quiet > _GIVE_UP and not waiting:
                 (stage.path / "give-up").touch()
-            if not hung and not waiting and quiet > self._patience():
+            over = now - self.start if self.settings.real else quiet
+            if not hung and not waiting and over > self._patience():
                 hung = True
                 self.sandbox.run(["scancel", self.job_id])
             time.sleep(_POLL)

@@ -202,6 +202,13 @@ def test_the_real_program_runs_where_that_is_asked_for(tmp_path: Path, temporary
     assert sorted(path.name for path in tmp_path.glob("ran-*")) == ["ran-0", "ran-1"]
 
 
+def test_a_real_program_is_ended_after_a_while(tmp_path: Path, temporary: Path) -> None:
+    (tmp_path / "job.yaml").write_text("command: [sleep, '600']\n")
+    status, said = rehearse(["--real", "--limit", "3", "job.yaml"], tmp_path, temporary)
+    assert (status, said["faults"]) == (0, [])
+    assert_nothing_is_left(temporary)
+
+
 def test_two_at_once(tmp_path: Path, temporary: Path) -> None:
     job = str(ROOT / "configs" / "jobs" / "quickstart.yaml")
     running = [start([job], tmp_path, temporary) for _ in range(2)]
