@@ -238,6 +238,54 @@ def plan(
 
 @app.command(
     epilog=_examples(
+        "slurmgen rehearse job.yaml",
+        "slurmgen rehearse train.sbatch         any script, not only ours",
+        "slurmgen rehearse --svg picture.svg job.yaml",
+    ),
+)
+def rehearse(
+    job: Annotated[
+        str, typer.Argument(metavar="JOB", help="A job file, or a batch script of any kind.")
+    ],
+    cluster: Cluster = None,
+    set_: Set = None,
+    format_: Annotated[
+        str, typer.Option("--format", metavar="text|json", help="How to report.")
+    ] = "text",
+    svg: Annotated[
+        str | None, typer.Option("--svg", metavar="FILE", help="Draw what ran (- for stdout).")
+    ] = None,
+    real: Annotated[
+        bool, typer.Option("--real", help="Run the programs themselves, on this machine's CPUs.")
+    ] = False,
+    limit: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            metavar="SECONDS",
+            min=1,
+            help="End a job that is silent, or with --real runs, for so long.",
+        ),
+    ] = 30,
+) -> None:
+    """Run the job on a Slurm of its shape here, with stand-ins for its programs."""
+    from slurmgen.commands import rehearse as verb
+
+    raise typer.Exit(
+        verb.run(
+            job,
+            cluster=cluster,
+            overrides=set_ or (),
+            format_=format_,
+            svg=svg,
+            real=real,
+            limit=limit,
+        )
+    )
+
+
+@app.command(
+    epilog=_examples(
         "slurmgen lint train.sbatch",
         "slurmgen lint --diff scripts/          what --fix would change",
         "slurmgen lint --explain SG110",

@@ -10,6 +10,8 @@ from slurmgen.placement import Seat, seat, seats_on
 from slurmgen.render import one_line, summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slurmgen.plan import JobPlan
 
 _CELL_WIDTH, _CELL_HEIGHT, _GAP, _MARGIN = 104, 64, 8, 24
@@ -27,40 +29,56 @@ _STYLE = """
 """
 
 
+# A cell of a node: its class, and a bold and a small line of text.
+Cell = tuple[str, str, str]
+
+
 def draw(plan: JobPlan) -> str:
     """The SVG document; the same bytes for the same plan."""
     shown = range(min(plan.nodes, _MAX_NODES))
-    cells = [_cells(plan, node) for node in shown]
-    columns = min(_COLUMNS, max(len(found) for found in cells))
-    width = max(640, 2 * _MARGIN + columns * (_CELL_WIDTH + _GAP) + _GAP)
-    y = _TITLE
-    parts: list[str] = []
-    for node in shown:
-        box, height = _node(node, cells[node], y, width)
-        parts.append(box)
-        y += height + _GAP
+    boxes = [(f"node {node}", _cells(plan, node)) for node in shown]
+    more = ""
     if len(shown) < plan.nodes:
         more = f"and {plan.nodes - len(shown)} more nodes"
         if plan.layout.ntasks % plan.nodes == 0:
             more += " with the same ranks per node"
+    return document(one_line(plan.job_name), summary(plan), boxes, more, cost_lines(plan))
+
+
+def document(
+    title: str,
+    subtitle: str,
+    boxes: Sequence[tuple[str, Sequence[Cell]]],
+    more: str,
+    lines: Sequence[str],
+) -> str:
+    """An SVG of named boxes of cells, a line for those that are not drawn, and lines below."""
+    columns = min(_COLUMNS, max((len(cells) for _, cells in boxes), default=1))
+    width = max(640, 2 * _MARGIN + columns * (_CELL_WIDTH + _GAP) + _GAP)
+    y = _TITLE
+    parts: list[str] = []
+    for name, cells in boxes:
+        box, height = _node(name, cells, y, width)
+        parts.append(box)
+        y += height + _GAP
+    if more:
         parts.append(_text(_MARGIN, y + 16, more, "text"))
         y += 28
-    for line in cost_lines(plan):
+    for line in lines:
         parts.append(_text(_MARGIN, y + 20, line, "text"))
         y += 20
     height = y + _FOOTER - 20
-    title = _text(_MARGIN, 30, one_line(plan.job_name), "title")
-    subtitle = _text(_MARGIN, 52, summary(plan), "text")
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img">'
     )
     background = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
-    body = "\n".join([f"<style>{_STYLE}</style>", background, title, subtitle, *parts])
+    titles = [_text(_MARGIN, 30, title, "title"), _text(_MARGIN, 52, subtitle, "text")]
+    body = "\n".join([f"<style>{_STYLE}</style>", background, *titles, *parts])
     return f"{head}\n{body}\n</svg>\n"
 
 
-def _cells(plan: JobPlan, node: int) -> list[tuple[str, str, str]]:
+def _cells(plan: JobPlan, node: int) -> list[Cell]:
     """(class, bold line, small line) of each cell of one node."""
     numbers = seats_on(plan, node)
     here = [seat(plan, number) for number in numbers[:_MAX_CELLS]]
@@ -75,7 +93,7 @@ def _cells(plan: JobPlan, node: int) -> list[tuple[str, str, str]]:
     return cells
 
 
-def _gpu_cell(plan: JobPlan, here: list[Seat], gpu: int) -> tuple[str, str, str]:
+def _gpu_cell(plan: JobPlan, here: list[Seat], gpu: int) -> Cell:
     user = next((found for found in here if gpu in found.gpus), None)
     if user is None:
         return ("idle", "idle", f"GPU {gpu}")
@@ -89,13 +107,13 @@ def _cpus(count: int | None) -> str:
     return f"{count} CPU{'s' if count > 1 else ''}"
 
 
-def _node(node: int, cells: list[tuple[str, str, str]], y: int, width: int) -> tuple[str, int]:
+def _node(name: str, cells: Sequence[Cell], y: int, width: int) -> tuple[str, int]:
     rows = -(-max(1, len(cells)) // _COLUMNS)
     height = 30 + rows * (_CELL_HEIGHT + _GAP)
     x, inner = _MARGIN, width - 2 * _MARGIN
     parts = [
         f'<rect class="node" x="{x}" y="{y}" width="{inner}" height="{height}" rx="6"/>',
-        _text(x + 10, y + 20, f"node {node}", "text"),
+        _text(x + 10, y + 20, name, "text"),
     ]
     for index, (kind, bold, small) in enumerate(cells):
         left = x + _GAP + (index % _COLUMNS) * (_CELL_WIDTH + _GAP)

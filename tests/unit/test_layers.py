@@ -65,7 +65,7 @@ ONLY_IN = {
     "torch": ("ddp",),
     "tree_sitter": ("shell", "importer"),
     "tree_sitter_bash": ("shell",),
-    "subprocess": ("slurm", "sandbox", "ddp"),
+    "subprocess": ("slurm", "sandbox", "rehearsal", "ddp"),
 }
 
 # What `slurmgen render` may load of slurmgen: these modules, and those inside these packages.

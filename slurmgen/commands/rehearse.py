@@ -1,0 +1,179 @@
+"""slurmgen rehearse: the job on a real Slurm of its shape here, with stand-ins as programs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen import report
+from slurmgen.commands.pipeline import Planned, plan_job, render_job
+from slurmgen.diagnostics import Diagnostic, Location
+from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from slurmgen.files import write_atomically
+from slurmgen.rehearsal import logs, shape
+from slurmgen.rehearsal import report as shown
+from slurmgen.rehearsal.judge import Case, judge, missing_here
+from slurmgen.rehearsal.run import Settings, rehearse
+from slurmgen.script import BatchScript
+from slurmgen.source import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slurmgen.rehearsal.fault import Fault
+
+_FORMATS = ("text", "json")
+# What Bash takes for the name of a function that is a path.
+_PATH = re.compile(r"[\w./+-]*/[\w.+-]+")
+
+
+class _Given(NamedTuple):
+    """The script, and the job file that it is rendered from, if it is."""
+
+    path: str
+    name: str
+    script: BatchScript
+    planned: Planned | None
+
+
+def run(
+    job: str,
+    *,
+    cluster: str | None = None,
+    overrides: Sequence[str] = (),
+    format_: str = "text",
+    svg: str | None = None,
+    real: bool = False,
+    limit: float = 30,
+) -> int:
+    """Rehearse and report; EXIT_FINDINGS where anything is wrong."""
+    if format_ not in _FORMATS:
+        raise UsageError(f"--format {format_} is unknown", fix=f"use {' or '.join(_FORMATS)}")
+    given = _read(job, cluster, overrides)
+    requests = given.script.requests
+    rehearsed = shape.rehearsed(requests)
+    tasks = requests[0].total_tasks
+    plan = given.planned.plan if given.planned is not None else None
+    requeue = plan.requeue if plan is not None else None
+    expected = plan.world_size if plan is not None and plan.script is None else tasks or 1
+    settings = Settings(
+        expected=expected,
+        signal=requeue.signal if requeue is not None else None,
+        paths=_paths(given.script),
+        real=real,
+        limit=limit,
+        has_error_file=requests[0].gives("error"),
+    )
+    outcome = rehearse(given.script.text, rehearsed, settings)
+    case = Case(
+        plan,
+        tasks if len(requests) == 1 else None,
+        requests[0].cpus_per_task,
+        rehearsed.array_tasks,
+        settings.signal if not real else None,
+        real,
+        submits=any(program.name == "sbatch" for program in outcome.programs),
+    )
+    verdict = judge(case, outcome)
+    faults = list(verdict.faults)
+    if given.planned is None:
+        faults = [*logs.check(requests[0], job_name=given.name), *faults]
+    found = [*_passed_over(given), *(_diagnostic(fault, given) for fault in faults)]
+    notes = list(rehearsed.notes)
+    if missing := missing_here(outcome.notes):
+        notes.append(f"not on this machine, taken to succeed: {', '.join(missing)}")
+    if svg is not None:
+        picture = shown.as_picture(given.name, outcome, verdict, found)
+        if svg == "-":
+            report.out(picture)
+            return EXIT_FINDINGS if found else EXIT_OK
+        write_atomically(Path(svg), picture)
+    if format_ == "json":
+        report.out(shown.as_json(given.name, rehearsed, outcome, verdict, found, notes))
+    else:
+        report.out(shown.as_text(given.name, rehearsed, outcome, verdict, notes))
+        said = report.format_text(found, report.texts_of(found))
+        report.out(f"\n{said}\n" if found else "\nnothing is wrong\n")
+    return EXIT_FINDINGS if found else EXIT_OK
+
+
+def _read(job: str, cluster: str | None, overrides: Sequence[str]) -> _Given:
+    if job != "-" and _is_script(Path(job)):
+        if overrides:
+            raise UsageError("--set with a batch script", fix="name a job file, or drop --set")
+        raw = Path(job).read_bytes()
+        script = BatchScript(decode(raw, job))
+        name = script.requests[0].value("job-name") or Path(job).name
+        return _Given(job, name, script, None)
+    planned = plan_job(job, cluster=cluster, overrides=overrides)
+    script = BatchScript(render_job(planned))
+    return _Given(planned.source.path, planned.plan.job_name, script, planned)
+
+
+def _is_script(path: Path) -> bool:
+    if path.suffix in (".yaml", ".yml"):
+        return False
+    try:
+        start = path.read_bytes()[:65_536]
+    except OSError:
+        # The job file's reader says what is wrong with it.
+        return False
+    return start.startswith(b"#!") or re.search(rb"^#SBATCH\b", start, re.MULTILINE) is not None
+
+
+def _paths(script: BatchScript) -> tuple[str, ...]:
+    """Python programs that the script calls by a path."""
+    literal = {launch.words[0].literal or "" for launch in script.launches if launch.words}
+    named = (path for path in literal if _PATH.fullmatch(path))
+    return tuple(sorted(p for p in named if re.match(r"python|pypy", p.rsplit("/", 1)[-1])))
+
+
+# Of lint's rules those about lines that sbatch passes over without a word: no run shows them.
+_PASSED_OVER = ("directive-after-command", "directive-not-recognised", "directive-continuation")
+
+
+def _passed_over(given: _Given) -> list[Diagnostic]:
+    if given.planned is not None:
+        return []
+    from slurmgen.lint import engine, job, registry
+
+    loaded = job.load(given.path, given.script.text)
+    return list(engine.check(loaded, registry.choose(select=_PASSED_OVER)).diagnostics)
+
+
+def _diagnostic(fault: Fault, given: _Given) -> Diagnostic:
+    location, length = _place(fault, given)
+    return Diagnostic(
+        location, fault.rule, "", fault.severity, fault.message, fault.why, fault.fix, length
+    )
+
+
+def _place(fault: Fault, given: _Given) -> tuple[Location, int]:
+    script = given.script
+    if fault.key is not None and given.planned is not None:
+        return given.planned.source.locate(fault.key)
+    line, column = fault.line, 1
+    if not line:
+        line, column = _launch(script)
+    text = script.lines[line - 1] if line <= len(script.lines) else ""
+    column = max(column, len(text) - len(text.lstrip()) + 1)
+    length = max(1, len(text.rstrip()) - column + 1)
+    if given.planned is None:
+        return Location(given.path, line, column), length
+    from slurmgen.lint.finding import Place
+    from slurmgen.lint.origin import Origin
+
+    planned = given.planned
+    origin = Origin(planned.plan, planned.source, script.text, planned.text)
+    return origin.locate(Place(line, column, length))
+
+
+def _launch(script: BatchScript) -> tuple[int, int]:
+    """Where the program is started, as far as one can see."""
+    launches = [launch for launch in script.launches if launch.is_training] or [
+        launch for launch in script.launches if launch.step is not None
+    ]
+    if not launches:
+        return 1, 1
+    return script.position(launches[0].command.start)

@@ -1,0 +1,398 @@
+"""Everything that was written down -> what is wrong with the job. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.diagnostics import WARNING
+from slurmgen.rehearsal import devices, promises, world
+from slurmgen.rehearsal.fault import Fault, counted, listing
+from slurmgen.rehearsal.groups import Group, groups, trainings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from slurmgen.plan import JobPlan
+    from slurmgen.rehearsal.records import Note
+    from slurmgen.rehearsal.run import Job, Outcome
+
+# srun of 22.05 and 23.02 leaves --cpus-per-task of the job behind.
+_FORGETS_CPUS = ((22, 5), (23, 11))
+
+
+class Case(NamedTuple):
+    """A job as it was asked for.
+
+    plan: of a job file; None for a script of somebody's own. tasks, cpus_per_task: what the
+    directives ask for. array_tasks: how many tasks of an array were run. signal: what should
+    have brought the job back. real: its programs ran. submits: it only hands on other jobs.
+    """
+
+    plan: JobPlan | None
+    tasks: int | None
+    cpus_per_task: int | None = None
+    array_tasks: int | None = None
+    signal: str | None = None
+    real: bool = False
+    submits: bool = False
+
+
+class Verdict(NamedTuple):
+    """faults: in the order of their weight. runs: the trainings of each run of the job."""
+
+    faults: tuple[Fault, ...]
+    runs: tuple[tuple[Group, ...], ...]
+
+
+def judge(case: Case, outcome: Outcome) -> Verdict:
+    """Every fault once, however many ranks or tasks have it."""
+    job = outcome.job
+    if job is None:
+        return Verdict((_refused(outcome.refused),), ())
+    failing = outcome.failing.job_id if outcome.failing else None
+    all_groups = [group for group in groups(outcome.programs) if group.job != failing]
+    runs: dict[tuple[str, int], list[Group]] = {}
+    for group in all_groups:
+        runs.setdefault((group.job, group.restart), []).append(group)
+    trained = [tuple(trainings(found)) for found in runs.values()]
+    notes = [note for note in outcome.notes if note.job != failing]
+    found = list(_noted(notes, job, trained))
+    found += _ended(case, job, notes, trained)
+    for run in trained:
+        for group in run:
+            found += world.check(group)
+        found += devices.check(
+            run,
+            job.gpus.get(run[0].job, {}),
+            tasks=case.tasks,
+            one_process=_is_one_process(case.plan),
+        )
+        if case.plan is not None and case.plan.script is None and run:
+            largest = max(run, key=lambda group: len(group.ranks))
+            own = [note for note in notes if (note.job, note.restart) == run[0][:2]]
+            found += promises.check(case.plan, largest, own)
+    found += _runs(case, job, trained)
+    found += _cpus(case, outcome, notes)
+    if outcome.failing is not None and trained and len(trained[0]) == 1:
+        found += _masked(outcome.failing)
+    unique = {(fault.rule, fault.line, fault.key): fault for fault in reversed(found)}
+    return Verdict(tuple(reversed(unique.values())), tuple(trained))
+
+
+def _is_one_process(plan: JobPlan | None) -> bool:
+    return plan is not None and plan.launcher == "plain"
+
+
+def _refused(said: str) -> Fault:
+    lines = [re.sub(r"^sbatch: (error: |fatal: )?", "", line) for line in said.splitlines()]
+    shown = " ".join(line.strip() for line in lines if line) or "without a word"
+    return Fault(
+        "sbatch-refused",
+        f"sbatch does not take the job: {shown}",
+        "a sandbox of exactly the job's shape was asked, so no cluster of this Slurm would",
+        "change what it names; `slurmgen lint` knows most of these by their place",
+    )
+
+
+# --- what was noted on the way -------------------------------------------------------------
+
+
+def _noted(notes: list[Note], job: Job, runs: list[tuple[Group, ...]]) -> Iterator[Fault]:
+    by_kind: dict[str, list[Note]] = {}
+    for note in notes:
+        by_kind.setdefault(note.kind, []).append(note)
+    for kind, found in by_kind.items():
+        fault = _of_note(kind, found, job)
+        if fault is not None:
+            yield fault
+    for run in runs:
+        for group in run:
+            for rank in group.ranks:
+                copied = [w for w in rank.program.argv if re.search(r"/spool/.*/job\d+/", w)]
+                if copied:
+                    yield Fault(
+                        "script-folder",
+                        f"the program is given {copied[0].rsplit('/', 1)[-1]} in Slurm's own "
+                        "spool folder",
+                        "a job runs a copy of the script there, so $0 and BASH_SOURCE lead to "
+                        "nothing else",
+                        "use $SLURM_SUBMIT_DIR, or a path from the folder it is submitted in",
+                    )
+                    return
+
+
+def _of_note(kind: str, found: list[Note], job: Job) -> Fault | None:
+    first = found[0]
+    content = first.content
+    text = str(content.get("text", ""))
+    line = first.line if first.script.endswith("/slurm_script") else 0
+    if kind == "unmet":
+        came, nodes = content["came"], content["nodes"]
+        _, _, where = str(content["key"]).partition(" ")
+        local = "localhost of" in where
+        return Fault(
+            "rendezvous-unmet",
+            f"torchrun waits for {nodes} nodes, and {came} came"
+            + (" to each localhost" if local else f" to {where}"),
+            "an endpoint of localhost is another one on each node"
+            if local
+            else "it was not started on every node, or not with the same endpoint: it waits "
+            "until its rendezvous times out",
+            "give the first node's name as --rdzv-endpoint"
+            if local
+            else "srun --nodes and --ntasks-per-node=1 before torchrun, with as many nodes as "
+            "--nnodes says",
+        )
+    if kind == "surplus":
+        return Fault(
+            "double-launch",
+            f"{len(found) + int(content['nodes'])} launchers were started for "
+            f"{counted(int(content['nodes']), 'node')}",
+            "a launcher is for one task per node: each starts all ranks of its node",
+            "srun --ntasks-per-node=1 with as many --ntasks as nodes, or drop the launcher",
+        )
+    if kind == "launcher-failed":
+        return Fault(
+            "launcher-refused",
+            str(content["message"]),
+            "the launcher ends there",
+            "mend its options",
+        )
+    if kind == "ssh":
+        return Fault(
+            "launcher-ssh",
+            f"deepspeed is to start {content['nodes']} nodes by ssh, with hostfile "
+            f"{content['hostfile']}" + ("" if content["exists"] else ", which does not exist"),
+            "most clusters allow no ssh between nodes, and Slurm knows nothing of what it starts",
+            "start it with srun, a task per GPU: deepspeed takes its ranks from the environment",
+        )
+    if kind == "container":
+        flags = {"nv", "nvccli", "rocm"} & set(content["options"])
+        if flags or not job.gpus or content["runtime"] not in ("apptainer", "singularity"):
+            return None
+        if not any(gpus for nodes in job.gpus.values() for gpus in nodes.values()):
+            return None
+        return Fault(
+            "container-no-gpu",
+            f"{content['runtime']} is started without --nv: the program sees no GPU",
+            "a container has none of the machine's drivers by itself",
+            f"write {content['runtime']} exec --nv, or --rocm for AMD",
+        )
+    if kind == "conda-unready":
+        return Fault(
+            "conda-not-initialised",
+            "conda activate fails: conda is not a function of this shell",
+            "a batch shell does not read ~/.bashrc, where `conda init` put it",
+            'write eval "$(conda shell.bash hook)" before it',
+        )
+    if kind == "conda-nounset":
+        return Fault(
+            "conda-nounset",
+            "conda activate runs under set -u",
+            "the scripts that it reads use variables that are not set, and end the job",
+            "write set +u before it and set -u behind it",
+            line=line,
+            severity=WARNING,
+        )
+    if kind == "no-command":
+        return Fault(
+            "command-torn",
+            f"the shell takes {text.partition(' ')[0]!r} for a command",
+            "the line before it ends without a backslash, with a blank behind it, or is a comment",
+            "end every line of a command but the last with a backslash and nothing behind it",
+            line=line,
+        )
+    return None
+
+
+# --- how it ended --------------------------------------------------------------------------
+
+_SAID = re.compile(
+    r"(?:slurm_script|bash): (?:line )?(\d+): (.*)|"
+    r"((?:srun|slurmstepd)[^:\n]*: (?:error|fatal): .*)"
+)
+
+
+def _ended(
+    case: Case, job: Job, notes: list[Note], runs: list[tuple[Group, ...]]
+) -> Iterator[Fault]:
+    if job.hung and case.real:
+        # It has run for as long as it was to.
+        return
+    if job.hung:
+        yield Fault(
+            "step-waits" if job.serial else "job-hangs",
+            "a step waits for nodes that the step around it holds"
+            if job.serial
+            else "the job came to a stop before its program was started",
+            "srun says: step creation temporarily disabled, retrying"
+            if job.serial
+            else f"the last that it said: {_tail(job.log)}",
+            "give the inner srun --overlap, or don't start it inside a task"
+            if job.serial
+            else "look at what the script waits for",
+        )
+        return
+    if job.serial:
+        yield Fault(
+            "steps-serial",
+            "steps that were started side by side run one after the other",
+            "each takes all memory, or all CPUs, of the job",
+            "give each --exact, --mem, --gres and --cpus-per-task for its share",
+            severity=WARNING,
+        )
+    if job.left:
+        yield Fault(
+            "left-behind",
+            "the script ended while its program was still running",
+            "Slurm ends with the script whatever it started in the background",
+            "write wait as the last line, or start the program without &",
+        )
+        return
+    bad = [state for state in job.states if state.exit_code != "0:0"]
+    if bad:
+        yield _failed(job, bad[0].exit_code, notes)
+    elif not runs and not case.real and not case.submits:
+        yield Fault(
+            "program-missing",
+            "the script ran to its end, and started no program of its own",
+            "what it starts is neither Python nor a launcher nor under srun",
+            "put srun before the program, or look at what the script does before it gets there",
+        )
+
+
+def _failed(job: Job, exit_code: str, notes: list[Note]) -> Fault:
+    said = [found for found in _SAID.finditer(job.log) if "Terminating" not in found.group()]
+    failures = [
+        note
+        for note in notes
+        if note.kind == "failed" and note.step == "batch" and note.script.endswith("slurm_script")
+    ]
+    status, _, signal = exit_code.partition(":")
+    what = f"status {status}" if signal in ("", "0") else f"signal {signal}"
+    line = failures[-1].line if failures else 0
+    why = f"the last that it said: {_tail(job.log)}"
+    if said:
+        first = said[0]
+        why = first[2] or first[3]
+        if first[1] and not line and "slurm_script" in first.group():
+            line = int(first[1])
+    command = str(failures[-1].content["text"]).partition(" ")[2] if failures else ""
+    where = f" at `{_first_line(command)}`" if command else ""
+    fix = "mend that line, or what it needs on this machine"
+    if "execve" in why:
+        why += ": the step has no PATH, or the program is not there"
+        fix = "srun --export=ALL brings the batch shell's environment into the step"
+    return Fault("job-failed", f"the job ends with {what}{where}", why, fix, line=line)
+
+
+def _first_line(command: str) -> str:
+    first, _, rest = command.partition("\n")
+    return first[:90] + (" …" if rest or len(first) > 90 else "")
+
+
+def _tail(log: str) -> str:
+    lines = [line for line in log.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "nothing"
+
+
+def _masked(failing: Job) -> Iterator[Fault]:
+    if all(state.exit_code == "0:0" for state in failing.states):
+        yield Fault(
+            "status-masked",
+            "a program that fails leaves the job COMPLETED with status 0",
+            "a job's status is that of the script's last command, and a pipe's that of its last",
+            "write set -eo pipefail above, or exit with the program's status",
+            severity=WARNING,
+        )
+
+
+# --- runs: tasks of an array, and a job that comes back ------------------------------------
+
+
+def _runs(case: Case, job: Job, runs: list[tuple[Group, ...]]) -> Iterator[Fault]:
+    if case.array_tasks is not None:
+        indices = {rank.program.array_task for run in runs for group in run for rank in group.ranks}
+        if len(indices) < case.array_tasks and not job.hung:
+            yield Fault(
+                "array-task-missing",
+                f"{len(indices)} of {case.array_tasks} tasks of the array started a program",
+                "the others ended before",
+                "look at what depends on SLURM_ARRAY_TASK_ID",
+                key=("array",),
+            )
+        shapes = {tuple(sorted(len(group.ranks) for group in run)) for run in runs}
+        if len(shapes) > 1:
+            yield Fault(
+                "array-tasks-differ",
+                f"tasks of the array start different numbers of processes: {listing(shapes)}",
+                "each is a job of its own, of the same shape",
+                "look at what depends on SLURM_ARRAY_TASK_ID",
+                key=("array",),
+            )
+    if case.signal is not None and runs and not job.hung:
+        restarts = sorted({group.restart for run in runs for group in run})
+        if restarts != [0, 1]:
+            yield Fault(
+                "not-requeued",
+                f"the job did not come back after {case.signal}"
+                if restarts == [0]
+                else f"the job came back {max(restarts)} times",
+                f"the program ended with status 75; the script said: {_tail(job.log)}",
+                "look at the end of the script, or at a template of the project",
+                key=("requeue",),
+            )
+        numbers = {
+            (group.restart, rank.program.env.get("SLURMGEN_RESTART"))
+            for run in runs
+            for group in run
+            for rank in group.ranks
+        }
+        if any(str(restart) != told for restart, told in numbers):
+            yield Fault(
+                "restart-wrong",
+                f"SLURMGEN_RESTART is not how often the job came back: {listing(numbers)}",
+                "a program that counts by it would start anew",
+                "report it, unless the project has a template of its own",
+                key=("requeue",),
+            )
+
+
+def _cpus(case: Case, outcome: Outcome, notes: list[Note]) -> Iterator[Fault]:
+    """Slurm's own words for it are the options of the step and its release."""
+    release = tuple(int(part) for part in outcome.version.split(".")[:2])
+    if not _FORGETS_CPUS[0] <= release < _FORGETS_CPUS[1]:
+        return
+    if case.plan is not None or (case.cpus_per_task or 1) == 1 or (case.tasks or 1) == 1:
+        return
+    told = {
+        (program.job, program.restart)
+        for program in outcome.programs
+        if "SRUN_CPUS_PER_TASK" in program.env
+    }
+    for note in notes:
+        options = note.content.get("options") if note.kind == "step" else None
+        if options is None or note.content["words"] == [] or (note.job, note.restart) in told:
+            continue
+        if not any(_gives_cpus(str(option)) for option in options):
+            yield Fault(
+                "cpus-not-inherited",
+                f"srun starts its tasks with one CPU each, not {case.cpus_per_task}",
+                f"srun of Slurm {outcome.version} does not inherit --cpus-per-task",
+                'write srun --cpus-per-task="$SLURM_CPUS_PER_TASK"',
+                severity=WARNING,
+            )
+            return
+
+
+def _gives_cpus(option: str) -> bool:
+    return option.startswith(("--cpus-per-task", "--exact", "--cpus-per-gpu")) or (
+        option.startswith("-c") and not option.startswith("--")
+    )
+
+
+def missing_here(notes: Iterable[Note]) -> list[str]:
+    """Commands that this machine lacks, and that were taken to succeed."""
+    texts = (str(note.content["text"]) for note in notes if note.kind == "missing")
+    return sorted({text.partition(" ")[0] for text in texts})

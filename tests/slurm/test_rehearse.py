@@ -1,0 +1,241 @@
+"""`slurmgen rehearse` on a real Slurm: right jobs pass, faults are named, nothing stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.slurm.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+pytestmark = pytest.mark.slurm
+
+JOBS = sorted((ROOT / "configs" / "jobs").glob("*.yaml"))
+CASES = ROOT / "tests" / "lint" / "cases"
+# What each script of tests/lint/cases does wrong, in the rehearsal's words.
+NAMED = {
+    "001-set-e-before-directives": "directive-after-command",
+    "045-log-dir-missing": "log-folder-missing",
+    "052-no-srun-multi-task": "node-idle",
+    "054-torchrun-multinode-no-srun": "rendezvous-unmet",
+    "056-torchrun-per-gpu-task": "double-launch",
+    "057-megatron-8-tasks-torchrun": "double-launch",
+    "061-deepspeed-no-hostfile": "launcher-ssh",
+    "063-torchrun-nnodes-missing": "world-split",
+    "069-hf-trainer-plain-python": "gpu-one-process",
+    "071-ntasks-not-nodes-times": "gpu-idle",
+    "072-ntasks-fewer-than-nodes": "rendezvous-unmet",
+    "074-gpus-total-uneven": "gpu-shared",
+    "075-more-tasks-than-gpus": "gpu-shared",
+    "077-srun-gres-narrows": "gpu-shared",
+    "085-hetjob-plain-srun": "node-idle",
+    "091-torchrun-inside-gpu-bound-task": "gpu-shared",
+    "101-singularity-no-nv": "container-no-gpu",
+    "102-pyxis-export-list": "job-failed",
+    "104-export-none-then-srun": "job-failed",
+    "105-rank-exported-in-batch": "rank-twice",
+    "106-node-rank-arg-early": "node-rank-same",
+    "108-rank-in-launcher-string": "node-rank-same",
+    "110-master-addr-localhost": "address-local",
+    "112-master-addr-hostname-in-task": "address-differs",
+    "119-random-port-per-task": "port-differs",
+    "125-port-66660": "launcher-refused",
+    "128-world-size-nodes": "world-size-wrong",
+    "129-world-size-literal": "world-size-wrong",
+    "138-tasks-per-node-not-int": "launcher-refused",
+    "142-ntasks-per-node-unset": "world-size-wrong",
+    "154-conda-activate-plain": "conda-not-initialised",
+    "156-nounset-conda": "conda-nounset",
+    "157-sh-shebang-bash-syntax": "job-failed",
+    "160-script-dir-from-dollar0": "script-folder",
+    "162-continuation-trailing-space": "command-torn",
+    "163-continuation-commented-arg": "command-torn",
+    "164-nested-srun": "step-waits",
+    "165-parallel-steps-serial": "steps-serial",
+    "167-nohup-background": "left-behind",
+    "176-echo-masks-failure": "status-masked",
+    "032-ntasks-per-gpu-and-node": "sbatch-refused",
+}
+CLEAN = sorted(path.name for path in CASES.iterdir() if path.name.startswith("ok-"))
+
+
+def start(
+    arguments: Sequence[str], cwd: Path, temporary: Path, **more: Any
+) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "slurmgen", "rehearse", *arguments],
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+def rehearse(arguments: Sequence[str], cwd: Path, temporary: Path) -> tuple[int, dict[str, Any]]:
+    process = start(["--format", "json", *arguments], cwd, temporary)
+    out, err = process.communicate(timeout=180)
+    assert out, err
+    return process.returncode, json.loads(out)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """In place of /tmp, so that what is left there is seen."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    return folder
+
+
+def assert_nothing_is_left(temporary: Path) -> None:
+    """Neither folder nor process; the guard of a killed rehearsal needs a moment."""
+    end = time.monotonic() + 30
+    while True:
+        left = [*temporary.iterdir(), *processes_of(temporary)]
+        if not left:
+            return
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+
+
+def processes_of(temporary: Path) -> list[str]:
+    """Those that were started in `temporary`, or with its name among their words or variables."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            known = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            where = os.readlink(entry / "cwd")
+        except OSError:
+            continue
+        if os.fsencode(str(temporary)) in known or where.startswith(str(temporary)):
+            found.append(f"{entry.name} {known[:100]!r}")
+    return found
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda path: path.stem)
+def test_every_example_is_right(job: Path, tmp_path: Path, temporary: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    status, said = rehearse([str(job)], tmp_path, temporary)
+    assert (status, said["faults"]) == (0, [])
+    assert_nothing_is_left(temporary)
+    # Neither logs nor anything else of the job's in the folder that it was rehearsed in.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["examples", "tmp"]
+    programs = {rank["argv"][0] for run in said["runs"] for g in run for rank in g["ranks"]}
+    assert programs <= {"python", "python3"}
+    if job.stem == "resume":
+        assert [[group["restart"] for group in run] for run in said["runs"]] == [[0], [1]]
+    if job.stem == "sweep":
+        tasks = {rank["array_task"] for run in said["runs"] for g in run for rank in g["ranks"]}
+        assert tasks == {"0", "1", "2", "3"}
+
+
+def case(name: str, tmp_path: Path, temporary: Path) -> tuple[int, list[str]]:
+    folder = tmp_path / name
+    shutil.copytree(CASES / name, folder)
+    (script,) = [path for path in folder.iterdir() if path.suffix in (".sbatch", ".sh")]
+    status, said = rehearse(["--limit", "10", script.name], folder, temporary)
+    assert_nothing_is_left(temporary)
+    return status, [fault["rule"] for fault in said["faults"]]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_wrong_is_named(name: str, tmp_path: Path, temporary: Path) -> None:
+    status, rules = case(name, tmp_path, temporary)
+    assert status == 1
+    assert NAMED[name] in rules
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_what_is_right_passes(name: str, tmp_path: Path, temporary: Path) -> None:
+    assert case(name, tmp_path, temporary) == (0, [])
+
+
+ODD = r"""
+nodes: 2
+gpus_per_node: 2
+env:
+  PLAIN: " two  words "
+  DATA: "${HOME}/x"
+  QUOTES: "'\" $$HOME `id`"
+  LINES: "a\nb"
+command: [/opt/conda/bin/python, train.py, "", "a b", "$HOME", "'", "\n", é]
+"""
+
+
+def test_words_and_variables_arrive_to_the_byte(tmp_path: Path, temporary: Path) -> None:
+    """By a path that this machine does not have, too."""
+    (tmp_path / "job.yaml").write_text(ODD, encoding="utf-8")
+    status, said = rehearse(["job.yaml"], tmp_path, temporary)
+    assert (status, said["faults"]) == (0, [])
+    argv = [rank["argv"] for rank in said["runs"][0][0]["ranks"]]
+    assert argv == [["python", "train.py", "", "a b", "$HOME", "'", "\n", "é"]] * 4
+
+
+def test_a_fault_stands_at_its_key(tmp_path: Path, temporary: Path) -> None:
+    text = "nodes: 2\nenv: {A: b}\ncommand: |\n  export A=c\n  python train.py\n"
+    (tmp_path / "job.yaml").write_text(text)
+    status, said = rehearse(["job.yaml"], tmp_path, temporary)
+    assert status == 1
+    assert [(fault["rule"], fault["line"]) for fault in said["faults"]] == [("env-wrong", 2)]
+
+
+def test_the_real_program_runs_where_that_is_asked_for(tmp_path: Path, temporary: Path) -> None:
+    (tmp_path / "x.py").write_text("import os\nopen('ran-' + os.environ['RANK'], 'w')\n")
+    (tmp_path / "job.yaml").write_text("ntasks: 2\ncommand: python x.py\n")
+    status, said = rehearse(["--real", "job.yaml"], tmp_path, temporary)
+    assert (status, said["faults"]) == (0, [])
+    assert sorted(path.name for path in tmp_path.glob("ran-*")) == ["ran-0", "ran-1"]
+
+
+def test_a_real_program_is_ended_after_a_while(tmp_path: Path, temporary: Path) -> None:
+    (tmp_path / "job.yaml").write_text("command: [sleep, '600']\n")
+    status, said = rehearse(["--real", "--limit", "3", "job.yaml"], tmp_path, temporary)
+    assert (status, said["faults"]) == (0, [])
+    assert_nothing_is_left(temporary)
+
+
+def test_two_at_once(tmp_path: Path, temporary: Path) -> None:
+    job = str(ROOT / "configs" / "jobs" / "quickstart.yaml")
+    running = [start([job], tmp_path, temporary) for _ in range(2)]
+    said = [process.communicate(timeout=180)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0], said
+    assert_nothing_is_left(temporary)
+
+
+def test_a_picture(tmp_path: Path, temporary: Path) -> None:
+    job = str(ROOT / "configs" / "jobs" / "quickstart.yaml")
+    process = start(["--svg", "-", job], tmp_path, temporary)
+    drawn, _ = process.communicate(timeout=180)
+    assert process.returncode == 0
+    assert re.findall(r">rank (\d)<", drawn) == list("01234567")
+    assert "nothing is wrong" in drawn
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_left_whenever_it_ends(
+    number: signal.Signals, seed: int, tmp_path: Path, temporary: Path
+) -> None:
+    """At any moment of what takes a few seconds."""
+    delay = random.Random(f"{number} {seed}").uniform(0.1, 3.0)
+    job = str(ROOT / "configs" / "jobs" / "resume.yaml")
+    process = start([job], tmp_path, temporary)
+    time.sleep(delay)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert_nothing_is_left(temporary)
