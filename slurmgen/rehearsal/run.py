@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # tasks, or when fewer have; until agents that wait for others give up; until a step that waits
 # for another's nodes is taken to wait for ever.
 _HOLD, _HOLD_FOR_MORE, _GIVE_UP, _BUSY = 0.4, 2.0, 3.0, 8.0
+# A job that goes back into the queue has ended for a moment.
+_COMES_BACK = 3.0
 _POLL = 0.05
 # A second run, in which every program fails, is for jobs up to this many ranks.
 _MOST_RANKS_TO_FAIL = 64
@@ -161,13 +163,20 @@ class _Run:
         size, changed, opened = -1, time.monotonic(), 0.0
         gpus: dict[str, dict[str, frozenset[str]]] = {}
         hung = left = False
+        ended: float | None = None
         while True:
             states = sbatch.job_states(sbatch.Submitted(self.job_id, None), self.environment) or []
             now = time.monotonic()
             if (new := self._size()) != size:
                 size, changed = new, now
             names = {state.state for state in states}
-            if names <= sbatch.ENDED:
+            if not names <= sbatch.ENDED:
+                ended = None
+            elif not self._may_come_back():
+                break
+            elif ended is None:
+                ended = now
+            elif now - ended > _COMES_BACK:
                 break
             quiet = now - changed
             waiting = self._waiting()
@@ -184,9 +193,10 @@ class _Run:
                     stage.gate.open()
                     opened = now
                 changed = now
-            elif "PENDING" in names and told:
-                # Slurm holds a job that comes back for two minutes.
-                self._control("update", f"JobId={self.job_id}", "StartTime=now")
+            elif "PENDING" in names and told and self._may_come_back():
+                # As long as a credential lives, which in a sandbox are seconds. Started sooner
+                # (StartTime=now), a job may fail: "Job credential revoked".
+                changed = now
             if quiet > _GIVE_UP and not waiting:
                 (stage.path / "give-up").touch()
             over = now - self.start if self.settings.real else quiet
@@ -218,6 +228,14 @@ class _Run:
         if not self.settings.real and _BUSY_TEXT.search(self._log()):
             return _BUSY
         return self.settings.limit
+
+    def _may_come_back(self) -> bool:
+        """Whether the job was told to save, and has not been started again yet."""
+        if self.settings.signal is None or (self.stage.path / "fail").exists():
+            return False
+        own = f"{self.job_id}."
+        names = os.listdir(self.stage.path / "records")
+        return not any(name.startswith(own) and name.split(".")[1] != "0" for name in names)
 
     def _waiting(self) -> int:
         return len(os.listdir(self.stage.path / "records")) - len(

@@ -194,6 +194,23 @@ def test_a_fault_stands_at_its_key(tmp_path: Path, temporary: Path) -> None:
     assert [(fault["rule"], fault["line"]) for fault in said["faults"]] == [("env-wrong", 2)]
 
 
+PLACES = {
+    "plain": "gpus_per_node: 2\nlauncher: plain\n",
+    "array": "array: 0-1\nntasks: 2\n",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_job_that_is_told_to_save_comes_back(place: str, tmp_path: Path, temporary: Path) -> None:
+    (tmp_path / "job.yaml").write_text(PLACES[place] + "requeue: {}\nddp: train.py\n")
+    status, said = rehearse(["job.yaml"], tmp_path, temporary)
+    assert (status, said["faults"]) == (0, [])
+    restarts = [(group["job_id"], group["restart"]) for run in said["runs"] for group in run]
+    jobs = {job for job, _ in restarts}
+    assert sorted(restarts) == sorted((job, restart) for job in jobs for restart in (0, 1))
+    assert len(jobs) == (2 if place == "array" else 1)
+
+
 def test_the_real_program_runs_where_that_is_asked_for(tmp_path: Path, temporary: Path) -> None:
     (tmp_path / "x.py").write_text("import os\nopen('ran-' + os.environ['RANK'], 'w')\n")
     (tmp_path / "job.yaml").write_text("ntasks: 2\ncommand: python x.py\n")
