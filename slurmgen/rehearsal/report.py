@@ -28,8 +28,8 @@ def as_text(
 ) -> str:
     """A heading, what ran, and where; without the faults."""
     shape, job = rehearsed.shape, outcome.job
-    nodes = counted(shape.nodes, "node")
-    lines = [f"{name}: rehearsed on Slurm {outcome.version}, {nodes} of {shape.gres or 'no GPU'}"]
+    nodes, gres = counted(shape.nodes, "node"), shape.node_groups[0].gres
+    lines = [f"{name}: rehearsed on Slurm {outcome.version}, {nodes} of {gres or 'no GPU'}"]
     if job is not None:
         rows = [
             ("took", f"{job.seconds:.1f} s, and {outcome.seconds_to_start:.1f} s to start Slurm")
