@@ -5,6 +5,7 @@
 #   make setup    everything development needs, in .venv
 #   make check    ruff, mypy, the layers, shellcheck
 #   make test     all tests, on a real Slurm (installed first where that is possible)
+#   make matrix   what is said about Slurm, on each version that Debian has (VERSIONS="24.11")
 #   make golden   write the expected scripts of tests/golden again; review the diff
 #   make docs     write docs/rules again from the rules; review the diff
 #   make bench    the benchmarks
@@ -26,7 +27,7 @@ BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt scripts/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test golden docs bench clean
+.PHONY: help demo setup check test matrix golden docs bench clean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -53,6 +54,10 @@ check: $(VENV)/.installed-dev
 test: $(VENV)/.installed-dev
 	@scripts/slurm-packages
 	@scripts/test $(PYTEST_ARGS)
+
+matrix: $(VENV)/.installed-dev
+	@scripts/slurm-packages
+	@scripts/matrix $(PYTEST_ARGS)
 
 golden: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/golden --update-golden $(PYTEST_ARGS)
