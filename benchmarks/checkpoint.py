@@ -1,11 +1,9 @@
-"""What saving and the readiness to stop cost a training loop.
+"""The stall of a checkpoint.
 
-    python benchmarks/checkpoint.py [--ranks 2] [--megabytes 64] [--rounds 12] [--pairs 60]
+    python benchmarks/checkpoint.py [--ranks 2] [--megabytes 64] [--rounds 12]
 
-1. Stall: how long a step that saves takes longer than one that doesn't, with ``torch.save`` in the
-   loop (what people write, with neither fsync nor a proof) and with ddp.resume in the background.
-2. Step: the same loop over ``run.batches``, nothing being saved, against plain DDP. The two take
-   turns in one process, every sixth of a second, and each turn is compared with its neighbour.
+How much longer a step that saves takes than one that doesn't, with ``torch.save`` in the loop (what
+people write, with neither fsync nor a proof) and with ddp.resume in the background.
 """
 
 from __future__ import annotations
@@ -19,8 +17,6 @@ import sys
 import tempfile
 import time
 import warnings
-from functools import partial
-from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +30,7 @@ def median(values: Iterable[float]) -> float:
     return statistics.median(list(values))
 
 
-def rank(megabytes: int, rounds: int, pairs: int) -> None:
+def rank(megabytes: int, rounds: int) -> None:
     warnings.simplefilter("ignore")
     import torch
     from torch import nn
@@ -65,7 +61,6 @@ def rank(megabytes: int, rounds: int, pairs: int) -> None:
         action()
         return time.perf_counter() - start
 
-    # --- stall ------------------------------------------------------------------------
     # Parameters and momentum: two floats of four bytes for each of about 65 * width.
     model, optimizer, step = build(megabytes * (1 << 20) // (65 * 8), rows=64)
     for _ in range(5):
@@ -108,40 +103,6 @@ def rank(megabytes: int, rounds: int, pairs: int) -> None:
         f"  (the step after it {median(during):.2f} times as long: it is being written)"
     )
 
-    # --- step -------------------------------------------------------------------------
-    for rows in (64, 1024, 8192):
-        model, optimizer, step = build(256, rows)
-        run = ddp.resume(f"quiet{rows}", every_minutes=60, model=model, optimizer=optimizer)
-        for _ in range(20):
-            step()
-        steps = max(int(0.15 / median(timed(step) for _ in range(20))), 3)
-        steps = int(ddp.all_mean(float(steps)))
-
-        def take(batches: Iterable[int], step: Callable[[], None] = step, n: int = steps) -> None:
-            for _ in islice(batches, n):
-                step()
-
-        # One epoch without an end: what its beginning costs is no matter of steps.
-        ours, theirs = partial(take, run.batches(count())), partial(take, count())
-
-        ratios, cpu_ratios, seconds = [], [], []
-        for number in range(pairs):
-            pair, cpu = {}, {}
-            # Who begins changes, so that a machine that slows down favours neither.
-            for action in (ours, theirs) if number % 2 else (theirs, ours):
-                torch.distributed.barrier()
-                used = time.process_time()
-                pair[action] = timed(action)
-                cpu[action] = time.process_time() - used
-            cpu_ratios.append(cpu[ours] / cpu[theirs])
-            ratios.append(pair[ours] / pair[theirs])
-            seconds.append(pair[theirs] / steps)
-        low, middle, high = statistics.quantiles(ratios, n=4)
-        ddp.print0(
-            f"step of {median(seconds) * 1e3:7.2f} ms: with ddp.resume {(middle - 1) * 100:+.2f} %"
-            f" (quartiles {(low - 1) * 100:+.2f}, {(high - 1) * 100:+.2f}), CPU time"
-            f" {(median(cpu_ratios) - 1) * 100:+.2f} %; {pairs} pairs of {steps} steps"
-        )
     ddp.shutdown()
 
 
@@ -150,10 +111,9 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--megabytes", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--pairs", type=int, default=60)
     options = parser.parse_args()
     if "RANK" in os.environ:
-        rank(options.megabytes, options.rounds, options.pairs)
+        rank(options.megabytes, options.rounds)
         return
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

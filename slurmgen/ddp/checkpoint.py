@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import group, store
+from slurmgen.ddp import group, shards, store
 
 
 def save(obj: object, path: str | os.PathLike[str]) -> None:
@@ -18,8 +18,14 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
     The file appears under its name only when it is complete and on disk, so a job that is killed
     meanwhile leaves the previous one. Missing folders are made. When it returns, on any rank, the
     file is there. Where writing fails, rank 0 raises the OSError and the others RuntimeError:
-    no rank is left waiting.
+    no rank is left waiting. Raises TypeError for what is sharded over the ranks, of which rank 0
+    has but a part.
     """
+    if shards.any_sharded(obj):
+        raise TypeError(
+            "some tensors are sharded over the ranks: let ddp.resume save them, or gather them"
+            " first (get_model_state_dict of torch.distributed.checkpoint.state_dict)"
+        )
     failure: Exception | None = None
     if group.is_main():
         try:
@@ -40,7 +46,8 @@ def load(path: str | os.PathLike[str], default: Any = None, *, weights_only: boo
     ranks can't disagree about where to go on from. weights_only: as in ``torch.load``; pass False
     only for files you trust, since they can run code.
 
-    Where `path` is a folder that `resume` writes to, the last checkpoint in it that is whole.
+    Where `path` is a folder that `resume` writes to, the last checkpoint in it that is whole;
+    sharded tensors are put together, where each rank had its own, rank 0's counts.
     """
     if not _from_main(Path(path).exists()):
         return default

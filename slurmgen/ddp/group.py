@@ -6,13 +6,14 @@ import os
 import socket
 import time
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import devices, log, preflight, rendezvous, signals
+from slurmgen.ddp import devices, log, preflight, rendezvous, signals, usage
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
@@ -23,7 +24,7 @@ from slurmgen.ddp.failure import (
 from slurmgen.ddp.identity import Identity, resolve_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
 
@@ -98,6 +99,7 @@ def prepare(identity: Identity) -> None:
     _run.prepared = True
     if identity.rank == 0:
         devices.say_table(seats, _backend(_run.device))
+    usage.begin(seat, identity.world_size, amd=torch.version.hip is not None)
 
 
 def init(timeout: timedelta | None = None) -> None:
@@ -149,6 +151,8 @@ def shutdown() -> None:
     signals.end(ignore_term=False)
     meeting, _run.meeting = _run.meeting, None
     _run.ended = True
+    store = None if meeting is None else meeting.store
+    usage.hand_in(store)
     failed: str | None = None
     if meeting is not None:
         try:
@@ -157,9 +161,11 @@ def shutdown() -> None:
             failed = str(error).splitlines()[0]
     if failed is not None:
         bound_exit()
+        usage.tell(store, "failed")
         log.note(f"rank {rank()} had ended well, but the run failed: {failed}")
         time.sleep(LINGER_S)
         raise SystemExit(EXIT_FAILED)
+    usage.tell(store, "stopped" if signals.stopped() else "done")
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -170,22 +176,47 @@ def mark_failed(text: str) -> str:
     Never waits for them: a rank that fails must not keep the launcher from ending the others.
     """
     meeting, _run.meeting = _run.meeting, None
-    if meeting is None:
-        return text
-    try:
-        return meeting.fail(text)
-    except dist.DistError:
-        return text
+    first, store = text, None
+    if meeting is not None:
+        with suppress(dist.DistError):
+            first, store = meeting.fail(text), meeting.store
+    usage.hand_in(store)
+    usage.tell(store, "failed")
+    return first
 
 
-def wrap(model: torch.nn.Module, **options: Any) -> torch.nn.Module:
+def wrap(
+    model: torch.nn.Module,
+    *,
+    shard: Iterable[type[torch.nn.Module]] | None = None,
+    **options: Any,
+) -> torch.nn.Module:
     """Move `model` to this rank's device and, with several ranks, wrap it in DDP.
 
-    options: those of ``torch.nn.parallel.DistributedDataParallel``. The model itself stays
-    usable: take its ``state_dict()`` from the object you passed in. Raises RuntimeError where
-    there are several ranks but no process group yet.
+    The model itself stays usable: take its ``state_dict()`` from the object you passed in.
+
+    shard: instead, share its parameters out over all ranks (FSDP2, ``fully_shard``), for a model
+    that with its gradients and optimizer doesn't fit one GPU. The classes of its blocks: one block
+    at a time is whole on a GPU, now and in each pass. The model is changed in place and returned;
+    make the optimizer afterwards, from its new parameters. All start from rank 0's. Needs torch
+    2.6. On one rank nothing is shared out.
+
+    options: those of ``torch.nn.parallel.DistributedDataParallel``, or of
+    ``torch.distributed.fsdp.fully_shard``.
+
+    Raises RuntimeError where there are several ranks but no process group yet, ValueError for a
+    class that the model has no module of.
     """
     own = device()
+    if shard is not None:
+        classes = tuple(shard)
+        for one in classes:
+            if not any(isinstance(module, one) for module in model.modules()):
+                raise ValueError(f"shard: the model has no {one.__name__} in it")
+        if several_ranks():
+            from slurmgen.ddp import sharding
+
+            return sharding.shard(model, classes, own, **options)
     model = model.to(own)
     if not several_ranks():
         return model

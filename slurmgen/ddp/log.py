@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,9 +44,13 @@ def refuse(error: LaunchError) -> None:
 
 
 def say(text: str) -> None:
-    """Write `text` in one call, so that ranks sharing a file don't tear lines apart."""
-    sys.stderr.write(text if text.endswith("\n") else text + "\n")
-    sys.stderr.flush()
+    """Write `text` in one call, so that ranks sharing a file don't tear lines apart.
+
+    Where it can't be written, such as on a full disk, the training is worth more than the line.
+    """
+    with suppress(OSError, ValueError):
+        sys.stderr.write(text if text.endswith("\n") else text + "\n")
+        sys.stderr.flush()
 
 
 def _stamp() -> str:

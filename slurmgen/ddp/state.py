@@ -65,13 +65,17 @@ def check(name: str, item: Any) -> None:
             f"{name} is {type(item).__name__}: a checkpoint holds modules, optimizers, schedulers,"
             " tensors, dictionaries, and what has state_dict() and load_state_dict()"
         )
-    if type(item).__name__ == "ZeroRedundancyOptimizer" or (
-        isinstance(item, torch.nn.Module)
-        and any(hasattr(tensor, "placements") for tensor in item.state_dict().values())
+    if type(item).__name__ == "ZeroRedundancyOptimizer":
+        raise TypeError(
+            f"{name} is sharded over the ranks in a way of its own: shard the model instead, with"
+            " ddp.wrap(model, shard=[...])"
+        )
+    if isinstance(item, torch.nn.Module) and any(
+        type(module).__name__ == "FullyShardedDataParallel" for module in item.modules()
     ):
         raise TypeError(
-            f"{name} is sharded over the ranks, and ddp.resume saves what each rank has whole:"
-            " use torch.distributed.checkpoint for it"
+            f"{name} is wrapped in FullyShardedDataParallel, whose flat parameters depend on the"
+            " number of ranks: use fully_shard, or ddp.wrap(model, shard=[...])"
         )
 
 
@@ -110,8 +114,11 @@ def capture(item: Any, pool: Pool | None = None) -> Any:
     return captured
 
 
-def restore(item: Any, state: Any) -> None:
-    """Put what `capture` returned back into `item`."""
+def restore(item: Any, state: Any, *, give: bool = False) -> None:
+    """Put what `capture` returned back into `item`.
+
+    give: let `item` keep the tensors of `state`, which nobody else needs.
+    """
     item = unwrap(item)
     if isinstance(item, torch.Tensor):
         if item.shape != state.shape:
@@ -120,12 +127,14 @@ def restore(item: Any, state: Any) -> None:
             )
         with torch.no_grad():
             item.copy_(state)
-    elif isinstance(item, dict):
+        return
+    # Some keep what they are given.
+    state = state if give else copy.deepcopy(state)
+    if isinstance(item, dict):
         item.clear()
-        item.update(copy.deepcopy(state))
+        item.update(state)
     else:
-        # Some keep what they are given.
-        item.load_state_dict(copy.deepcopy(state))
+        item.load_state_dict(state)
 
 
 def snapshot(value: Any) -> Any:
@@ -219,89 +228,3 @@ def restore_random(state: Mapping[str, Any], device: torch.device) -> None:
             importlib.import_module("numpy").random.set_state((name, keys, *rest))
     if "cuda" in state and device.type == "cuda":
         torch.cuda.set_rng_state(state["cuda"], device)
-
-
-class BucketOrder:
-    """Keeps the order in which DDP reduces gradients over a restart.
-
-    DDP sorts its gradients into buckets anew after the first backward, in the order in which they
-    became ready. A process that resumes would take its first step with the first, unsorted
-    buckets; they sum in another order, and the loss differs in the last bits from then on.
-    """
-
-    def __init__(self, parallel: DistributedDataParallel) -> None:
-        self._parallel = parallel
-        self._parameters = {
-            name: parameter
-            for name, parameter in parallel.module.named_parameters()
-            if parameter.requires_grad and name not in parallel.parameters_to_ignore
-        }
-        self.names: list[str] = []
-        self._handles: list[Any] = []
-
-    def record(self) -> None:
-        """Note the order of the next backward."""
-        for name, parameter in self._parameters.items():
-            self._handles.append(
-                parameter.register_post_accumulate_grad_hook(lambda _, name=name: self._note(name))
-            )
-
-    def recorded(self) -> None:
-        """After a step: stop where the order is known."""
-        if self._handles and self.names:
-            self._stop()
-
-    def rehearse(self, names: list[str]) -> bool:
-        """Let DDP sort its buckets by `names`, with gradients of zero; whether it could.
-
-        To be called on every rank, before the state is restored.
-        """
-        self._stop()
-        parallel, known = self._parallel, self._parameters
-        if parallel.find_unused_parameters and not parallel.static_graph:
-            return True  # It never sorts them anew.
-        unlike = (
-            parallel.static_graph
-            or parallel.mixed_precision is not None
-            or any(getattr(module, "sparse", False) for module in parallel.module.modules())
-        )
-        if unlike or sorted(names) != sorted(known):
-            return False
-        self.names = list(names)
-        module = parallel.module
-        gradients = {name: parameter.grad for name, parameter in known.items()}
-        # In its place for two passes: what matters is which gradient comes after which.
-        parallel._modules["module"] = _Chain([known[name] for name in names])
-        broadcast, parallel.broadcast_buffers = parallel.broadcast_buffers, False
-        try:
-            for _ in range(2):
-                parallel.forward().backward()
-        finally:
-            parallel._modules["module"] = module
-            parallel.broadcast_buffers = broadcast
-            for name, parameter in known.items():
-                parameter.grad = gradients[name]
-        return True
-
-    def _note(self, name: str) -> None:
-        if self._parallel.require_backward_grad_sync and name not in self.names:
-            self.names.append(name)
-
-    def _stop(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-
-
-class _Chain(torch.nn.Module):
-    """A forward whose backward has the gradients of `ordered` ready in that order."""
-
-    def __init__(self, ordered: list[torch.nn.Parameter]) -> None:
-        super().__init__()
-        # A tuple, which doesn't register them.
-        self.ordered = tuple(ordered)
-
-    def forward(self) -> torch.Tensor:
-        # Autograd runs what was recorded last first.
-        terms = [(parameter * 0).sum().real.float() for parameter in reversed(self.ordered)]
-        return torch.stack(terms).sum()

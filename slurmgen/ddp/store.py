@@ -1,7 +1,8 @@
 """A folder of checkpoints, each complete and proved so, whatever happened to its writer.
 
 ``step-000000120-<digest>.pt`` is a file of ``torch.save``, readable by ``torch.load``. The digest
-in its name is that of its bytes: name and content appear together, by one rename.
+in its name is that of its bytes: name and content appear together, by one rename. Where the state
+is sharded over the ranks it is a folder without the ``.pt``, see `folders`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import errno
 import hashlib
 import os
 import re
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-_DIGITS = 16
-_NAME = re.compile(rf"step-(\d{{9,}})-([0-9a-f]{{{_DIGITS}}})\.pt")
-_TEMPORARY = re.compile(r"\.step-\d+\..+\.tmp")
+DIGITS = 16
+"""Of a digest, as many as a name has."""
+
+_NAME = re.compile(rf"step-(\d{{9,}})-([0-9a-f]{{{DIGITS}}})(\.pt)?")
+_TEMPORARY = re.compile(r"\.step-\d+[.-].+\.tmp")
 _CHUNK = 1 << 20
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
 
@@ -36,11 +40,15 @@ class DamagedError(Exception):
 
 
 class Checkpoint(NamedTuple):
-    """A file of the folder, by its name alone: nothing is known of its content yet."""
+    """A file or folder, by its name alone: nothing is known of its content yet.
+
+    sharded: whether it is a folder.
+    """
 
     step: int
     digest: str
     path: Path
+    sharded: bool = False
 
 
 class Store:
@@ -59,7 +67,7 @@ class Store:
         except FileNotFoundError:
             return []
         found = [
-            (Checkpoint(int(match[1]), match[2], self.folder / name))
+            Checkpoint(int(match[1]), match[2], self.folder / name, sharded=not match[3])
             for name in names
             if (match := _NAME.fullmatch(name))
         ]
@@ -73,34 +81,49 @@ class Store:
         it, and the files before are untouched.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        own = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
-        temporary = self.folder / f".step-{step}.{own}.tmp"
+        temporary = self.temporary(step)
         try:
             with temporary.open("wb") as file:
                 digest = dump(state, file)
                 os.fsync(file.fileno())
-            done = Checkpoint(step, digest, self.folder / f"step-{step:09}-{digest}.pt")
-            temporary.replace(done.path)
+            return self.publish(
+                temporary, Checkpoint(step, digest, self.folder / f"step-{step:09}-{digest}.pt")
+            )
         finally:
-            _remove(temporary)
+            remove(temporary)
+
+    def temporary(self, step: int) -> Path:
+        """A name for a checkpoint that is being written; `clean` knows it."""
+        own = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
+        return self.folder / f".step-{step}.{own}.tmp"
+
+    def publish(self, temporary: Path, done: Checkpoint) -> Checkpoint:
+        """Give what is on disk as `temporary` its name, then remove what is too old."""
+        temporary.replace(done.path)
         sync_folder(self.folder)
         for old in self.found()[self.keep :]:
             if old != done:
-                _remove(old.path)
+                remove(old.path)
         return done
 
     def read(self, checkpoint: Checkpoint) -> Any:
-        """Its content, with tensors on the CPU.
+        """Its content, with whole tensors on the CPU.
 
         Raises DamagedError where the bytes aren't those that were written, OSError where the file
         can't be read.
         """
+        if checkpoint.sharded:
+            # Paid only by those who shard.
+            from slurmgen.ddp import folders
+
+            folders.verify(checkpoint.path, checkpoint.digest)
+            return folders.whole(checkpoint.path)
         with checkpoint.path.open("rb") as file:
             digest, size = hashlib.sha256(), 0
             while block := file.read(_CHUNK):
                 digest.update(block)
                 size += len(block)
-            if digest.hexdigest()[:_DIGITS] != checkpoint.digest:
+            if digest.hexdigest()[:DIGITS] != checkpoint.digest:
                 raise DamagedError(f"its {size} bytes aren't those that were written")
             file.seek(0)
             return torch.load(file, map_location="cpu", weights_only=True)
@@ -128,7 +151,7 @@ class Store:
                 return None
 
     def set_aside(self, checkpoint: Checkpoint) -> None:
-        """Rename a damaged file, so that it is neither tried nor counted again."""
+        """Rename a damaged one, so that it is neither tried nor counted again."""
         with contextlib.suppress(OSError):
             checkpoint.path.rename(checkpoint.path.with_name(checkpoint.path.name + ".damaged"))
 
@@ -140,14 +163,26 @@ class Store:
             return
         for name in names:
             if _TEMPORARY.fullmatch(name):
-                _remove(self.folder / name)
+                remove(self.folder / name)
 
 
 class Writer:
-    """Writes checkpoints for a run that goes on whether or not that works."""
+    """Writes checkpoints for a run that goes on whether or not that works.
 
-    def __init__(self, store: Store) -> None:
+    put: what writes one, `Store.write` for None; given the step and the state, it raises what went
+    wrong. speaks: whether to say so; where all ranks write together, one does.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        put: Callable[[int, Any], object] | None = None,
+        *,
+        speaks: bool = True,
+    ) -> None:
         self._store = store
+        self._put = put or store.write
+        self._speaks = speaks
         self._thread: threading.Thread | None = None
         self._said = ""
         self.last: int | None = None
@@ -175,12 +210,12 @@ class Writer:
     def write(self, step: int, state: Callable[[], object]) -> bool:
         """Write now; whether that worked. What went wrong is said once, not at every save."""
         try:
-            self._store.write(step, state())
+            self._put(step, state())
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             # strerror alone: the temporary name differs each time.
             text = (isinstance(error, OSError) and error.strerror) or reason
-            if text != self._said:
+            if self._speaks and text != self._said:
                 self._said = text
                 kept = "there is none yet" if self.last is None else f"the last is step {self.last}"
                 log.warn(f"no checkpoint of step {step} in {self._store.folder}: {text}; {kept}")
@@ -192,14 +227,15 @@ class Writer:
         return True
 
 
-class _Digesting:
+class Digesting:
     """A file for torch.save that computes the digest of what passes.
 
     An error is kept for later: raised through torch's C++ code, in the middle of a record, it
-    would come out as another one.
+    would come out as another one. size: the bytes that passed.
     """
 
     def __init__(self, file: BinaryIO) -> None:
+        self.size = 0
         self._file = file
         self._digest = hashlib.sha256()
         self._error: Exception | None = None
@@ -211,6 +247,7 @@ class _Digesting:
                 self._digest.update(data)
             except Exception as error:
                 self._error = error
+        self.size += len(data)
         return len(data)
 
     def flush(self) -> None:
@@ -220,18 +257,26 @@ class _Digesting:
             except Exception as error:
                 self._error = error
 
+    def tell(self) -> int:
+        return self.size
+
+    def close(self) -> None:
+        """Only flush: the file is for who opened it to close."""
+        self.flush()
+
     def finish(self) -> str:
+        """The digest; raises the first error that there was."""
         self.flush()
         if self._error is not None:
             raise self._error
-        return self._digest.hexdigest()[:_DIGITS]
+        return self._digest.hexdigest()
 
 
 def dump(state: object, file: BinaryIO) -> str:
     """``torch.save`` into `file` and flush; returns the digest of what was written."""
-    digesting = _Digesting(file)
+    digesting = Digesting(file)
     torch.save(state, digesting)
-    return digesting.finish()
+    return digesting.finish()[:DIGITS]
 
 
 def sync_folder(folder: Path) -> None:
@@ -253,6 +298,14 @@ def _age(path: Path) -> int:
         return 0
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if that can be done."""
     with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            gone = path
+            if not path.name.startswith("."):
+                # By one rename: half of it mustn't be found as a checkpoint.
+                gone = path.rename(path.with_name(f".{path.name}.tmp"))
+            shutil.rmtree(gone, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

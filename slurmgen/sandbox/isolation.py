@@ -88,8 +88,20 @@ def _probe(libc: ctypes.CDLL, folder: Path) -> int:
 
 
 def _isolate(libc: ctypes.CDLL, folder: Path, host: str) -> None:
+    unshare_mounts(libc, _CLONE_NEWUTS)
+    mount(libc, str(folder / "hosts"), "/etc/hosts", flags=_MS_BIND)
+    for device in (folder / "dev").iterdir():
+        mount(libc, "/dev/null", str(device), flags=_MS_BIND)
+    socket.sethostname(host)
+
+
+def unshare_mounts(libc: ctypes.CDLL, flags: int = 0) -> None:
+    """Give this process mounts of its own, and what else `flags` of unshare(2) name.
+
+    An ordinary user gets a user namespace around them. Raises OSError where that isn't allowed.
+    """
     uid, gid = os.geteuid(), os.getegid()
-    flags = _CLONE_NEWNS | _CLONE_NEWUTS
+    flags |= _CLONE_NEWNS
     if uid != 0:
         flags |= _CLONE_NEWUSER
     _check(libc.unshare(flags), "unshare")
@@ -98,15 +110,15 @@ def _isolate(libc: ctypes.CDLL, folder: Path, host: str) -> None:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-    _mount(libc, "none", "/", _MS_REC | _MS_PRIVATE)
-    _mount(libc, str(folder / "hosts"), "/etc/hosts", _MS_BIND)
-    for device in (folder / "dev").iterdir():
-        _mount(libc, "/dev/null", str(device), _MS_BIND)
-    socket.sethostname(host)
+    mount(libc, "none", "/", flags=_MS_REC | _MS_PRIVATE)
 
 
-def _mount(libc: ctypes.CDLL, source: str, target: str, flags: int) -> None:
-    result = libc.mount(source.encode(), target.encode(), None, ctypes.c_ulong(flags), None)
+def mount(
+    libc: ctypes.CDLL, source: str, target: str, *, kind: str = "", flags: int, options: str = ""
+) -> None:
+    """mount(2), which raises OSError."""
+    words = (source.encode(), target.encode(), kind.encode() or None)
+    result = libc.mount(*words, ctypes.c_ulong(flags), options.encode() or None)
     _check(result, f"mount {target}")
 
 

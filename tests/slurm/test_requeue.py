@@ -1,43 +1,23 @@
-"""`requeue: {…}` on a real Slurm: what brings a job back, and what must not.
-
-All jobs run side by side, since one that is requeued spends most of its time waiting.
-"""
+"""`requeue: {…}` on a real Slurm: what brings a job back, and what must not."""
 
 from __future__ import annotations
 
-import re
 import sys
-import time
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.cluster.profile import Profile
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.sandbox import Sandbox, Shape
-from slurmgen.spec.job import JobSpec
+from slurmgen.sandbox import Sandbox
+from tests.slurm.interrupted import SHAPE, Job, Jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slurm
 
 PROGRAM = Path(__file__).with_name("saves.py")
-GENERIC = Profile(name="generic")
-# Jobs in `low` make room for those in `high`, and are told 30 seconds before.
-SHAPE = Shape(
-    gpus_per_node=2,
-    extra_conf=(
-        "PreemptType=preempt/partition_prio",
-        "PreemptMode=REQUEUE",
-        "PartitionName=low Nodes=ALL PriorityTier=1 GraceTime=30 PreemptMode=REQUEUE",
-        "PartitionName=high Nodes=ALL PriorityTier=9 PreemptMode=OFF",
-    ),
-)
+COMMAND = {"command": [sys.executable, str(PROGRAM)]}
 LAUNCHERS: dict[str, dict[str, Any]] = {
     "srun": {"nodes": 2, "ntasks_per_node": 2},
     "plain": {"launcher": "plain"},
@@ -77,92 +57,6 @@ ALONE: dict[str, tuple[str, dict[str, Any]]] = {
         {"input": str(PROGRAM), "command": f"head -n 1\n{sys.executable} {PROGRAM}\necho no"},
     ),
 }
-ENDED = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
-
-
-@dataclass
-class Job:
-    """A job of one case: its id, and what Slurm and its log say in the end."""
-
-    once: str
-    job_id: str
-    folder: Path
-    tasks: int
-    records: list[dict[str, str]] = field(default_factory=list)
-
-    @property
-    def log(self) -> str:
-        return "\n".join(path.read_text() for path in sorted(self.folder.glob("log*")))
-
-    @property
-    def notes(self) -> list[str]:
-        return sorted(path.name for path in self.folder.glob("slurmgen-*"))
-
-    def is_ready(self) -> bool:
-        """Whether every task has come to the point at which it can be told."""
-        return self.log.count("ready") >= self.tasks
-
-    def ended(self) -> tuple[str, int, str]:
-        """The state, the number of restarts and the exit code of the only task."""
-        (record,) = self.records
-        return record["JobState"], int(record["Restarts"]), record["ExitCode"]
-
-
-class Jobs:
-    """Submits, does what is to be done, and waits for all."""
-
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        self.sandbox = sandbox
-        self.folder = folder
-        self.all: dict[str, Job] = {}
-
-    def submit(self, name: str, launcher: str, once: str, more: dict[str, Any]) -> None:
-        folder = self.folder / re.sub(r"\W", "-", name)
-        folder.mkdir()
-        job: dict[str, Any] = {
-            "time": "10m",
-            "mem": "1G",
-            "requeue": {},
-            "output": str(folder / ("log-%a" if "array" in more else "log")),
-            "command": [sys.executable, str(PROGRAM)],
-            **LAUNCHERS[launcher],
-            **more,
-        }
-        script = folder / "job.sbatch"
-        plan = resolve(JobSpec(**job), GENERIC)
-        script.write_text(render(plan))
-        done = self.sandbox.run(["sbatch", "--parsable", str(script)], cwd=folder)
-        assert done.returncode == 0, done.stderr
-        tasks = plan.layout.ntasks * (2 if "array" in more else 1)
-        self.all[name] = Job(once, done.stdout.strip(), folder, tasks)
-
-    def do(self) -> None:
-        for job in self.all.values():
-            if job.once:
-                until(job.is_ready, job, 60)
-        # One newcomer makes all that can be preempted give way.
-        for text in {job.once.replace("JOB", job.job_id) for job in self.all.values()}:
-            self.shell(text)
-
-    def wait(self) -> None:
-        for job in self.all.values():
-            until(partial(self.has_ended, job), job, 200)
-
-    def has_ended(self, job: Job) -> bool:
-        shown = self.sandbox.run(["scontrol", "show", "job", job.job_id]).stdout
-        job.records = [dict(re.findall(r"(\w+)=(\S*)", text)) for text in shown.split("\n\n")][:-1]
-        return all(record["JobState"] in ENDED for record in job.records)
-
-    def shell(self, text: str) -> None:
-        done = self.sandbox.run(["bash", "-ec", text])
-        assert done.returncode == 0, f"{text}: {done.stderr}"
-
-
-def until(met: Callable[[], bool], job: Job, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < end, f"{job}\n{job.log}"
-        time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
@@ -170,11 +64,12 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Job]]:
     folder = tmp_path_factory.mktemp("requeue")
     with Sandbox.up(name="requeue", shape=SHAPE, directory=folder / "sandbox") as sandbox:
         jobs = Jobs(sandbox, folder)
-        for launcher in LAUNCHERS:
+        for launcher, size in LAUNCHERS.items():
             for name, (once, more) in (BACK | STAYS).items():
-                jobs.submit(f"{launcher}: {name}", launcher, once, more)
+                given = {**COMMAND, **size, **more}
+                jobs.submit(f"{launcher}: {name}", once, given)
         for name, (once, more) in ALONE.items():
-            jobs.submit(name, "plain", once, more)
+            jobs.submit(name, once, {**COMMAND, **LAUNCHERS["plain"], **more})
         jobs.do()
         jobs.wait()
         yield jobs.all

@@ -1,6 +1,7 @@
 """Trains, is killed at random moments, goes on, and compares every loss with an untouched run's.
 
     python tests/torch/soak.py --kills 50 --seed 0
+    python tests/torch/soak.py --kills 50 --seed 0 --shard
 
 Half of the kills come at a random moment from outside, half at a chosen system call of a save.
 The processes are forks of this one, which has imported torch for all of them.
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 # The constructor of DDP would import it, at a second in each life.
 importlib.import_module("torch._dynamo")
+importlib.import_module("slurmgen.ddp.folders")
+importlib.import_module("slurmgen.ddp.sharding")
 ddp = importlib.import_module("slurmgen.ddp")
 for _name in ddp.__all__:
     getattr(ddp, _name)
@@ -41,16 +44,21 @@ EPOCHS = 5
 BATCHES = 24
 # Where a save can be hit.
 POINTS = ("open", "write", "fsync", "replace", "unlink", "after replace")
+# With --shard, where any rank can be hit.
+SHARD_POINTS = (*POINTS, "mkdir", "rename", "after rename")
 
 
-def train(log: Path) -> None:
+def train(log: Path, shard: bool) -> None:
     ddp.init()
     torch.manual_seed(3)
     random.seed(ddp.rank())
     model = nn.Sequential(
         nn.Linear(8, 64), nn.Tanh(), nn.Dropout(0.1), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
     )
-    parallel = ddp.wrap(model, bucket_cap_mb=0.01)
+    if shard:
+        parallel = ddp.wrap(model, shard=[nn.Linear])
+    else:
+        parallel = ddp.wrap(model, bucket_cap_mb=0.01)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     total = torch.zeros(())
     data = torch.randn(BATCHES * 8, 8, generator=torch.Generator().manual_seed(1))
@@ -99,8 +107,8 @@ def arm(point: str, passes: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return whole(self, data)
 
-        whole = store._Digesting.write
-        store._Digesting.write = torn  # type: ignore[method-assign]
+        whole = store.Digesting.write
+        store.Digesting.write = torn  # type: ignore[method-assign]
     elif point == "fsync":
         os.fsync = armed(os.fsync)
     else:
@@ -108,7 +116,15 @@ def arm(point: str, passes: int) -> None:
         setattr(Path, name, armed(getattr(Path, name), after=point != name))
 
 
-def start(folder: Path, log: str, port: int, strike: tuple[str, int] | None = None) -> list[int]:
+def start(
+    folder: Path,
+    log: str,
+    port: int,
+    strike: tuple[str, int] | None = None,
+    *,
+    shard: bool,
+    victim: int = 0,
+) -> list[int]:
     children = []
     for rank in range(RANKS):
         child = os.fork()
@@ -124,9 +140,9 @@ def start(folder: Path, log: str, port: int, strike: tuple[str, int] | None = No
             os.dup2(errors.fileno(), 2)
         code = 1
         try:
-            if strike and rank == 0:
+            if strike and rank == victim:
                 arm(*strike)
-            train(Path(log))
+            train(Path(log), shard)
             code = 0
         except BaseException:
             sys.excepthook(*sys.exc_info())
@@ -166,13 +182,16 @@ def collect(children: list[int], delay: float) -> list[int]:
     return [codes[child] for child in children]
 
 
-def live(folder: Path, log: str, rng: random.Random) -> str:
+def live(folder: Path, log: str, rng: random.Random, *, shard: bool) -> str:
     """One life of a run: "whole" where it came to its end, else how it was killed."""
     for rank in range(RANKS):
         (folder / f"training.{rank}").unlink(missing_ok=True)
-    strike = (rng.choice(POINTS), rng.randrange(20)) if rng.random() < 0.5 else None
+    points = SHARD_POINTS if shard else POINTS
+    strike = (rng.choice(points), rng.randrange(20)) if rng.random() < 0.5 else None
     delay, pause, victim = rng.uniform(0, 0.02), rng.uniform(0, 0.25), rng.randrange(RANKS)
-    children = start(folder, log, free_port(), strike)
+    # A file is rank 0's alone.
+    struck = victim if shard else 0
+    children = start(folder, log, free_port(), strike, shard=shard, victim=struck)
     if strike:
         wait_for_any(children)
     else:
@@ -203,6 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--shard", action="store_true", help="FSDP2 in place of DDP")
     parser.add_argument("--folder", type=Path, default=Path("soak"))
     options = parser.parse_args()
     rng = random.Random(options.seed)
@@ -211,7 +231,7 @@ def main() -> None:
     folder.mkdir(parents=True)
     torch.set_num_threads(1)
 
-    codes = collect(start(folder, "whole", free_port()), 0)
+    codes = collect(start(folder, "whole", free_port(), shard=options.shard), 0)
     assert not any(codes), (folder / "whole.err0").read_text()
     whole = [read(folder / f"whole.{rank}") for rank in range(RANKS)]
     assert all(sorted(steps) == list(range(EPOCHS * BATCHES)) for steps in whole)
@@ -220,14 +240,15 @@ def main() -> None:
     runs = 0
     while sum(kills.values()) < options.kills:
         shutil.rmtree(folder / "saved")
-        while (how := live(folder, f"run{runs}", rng)) != "whole":
+        while (how := live(folder, f"run{runs}", rng, shard=options.shard)) != "whole":
             kills[how] += 1
         for rank in range(RANKS):
             assert read(folder / f"run{runs}.{rank}") == whole[rank], f"run {runs}, rank {rank}"
         left = [path.name for path in (folder / "saved").iterdir()]
         # One that died between its last file and the removal of the oldest left that.
         assert len(left) <= 4, left
-        assert all(name.endswith(".pt") for name in left), left
+        assert all(name.endswith(".pt") != options.shard for name in left), left
+        assert all(name.startswith("step-") for name in left), left
         runs += 1
     print(
         f"{sum(kills.values())} kills in {runs} runs, {kills['in a save']} in a save:"

@@ -27,10 +27,13 @@ def recorded(request: pytest.FixtureRequest) -> Recorded:
 
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[str]]:
-    """What the entrypoint has said since, line by line, without its name and the time."""
+    """What the entrypoint has said since, line by line, without its name, the time and the rank.
+
+    The rank is there once any test of this process has asked for it.
+    """
 
     def read() -> list[str]:
-        stamp = r"^slurmgen\.ddp \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: "
+        stamp = r"^slurmgen\.ddp \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: rank \d+)?: "
         return re.sub(stamp, "", capsys.readouterr().err, flags=re.MULTILINE).splitlines()
 
     return read

@@ -179,7 +179,7 @@ def test_a_write_that_fails_in_the_middle(
     own = writer(tmp_path)
     assert own.write(1, lambda: "one")
     state = {"weights": torch.zeros(1000), "bias": torch.zeros(10)}
-    original = module._Digesting.__init__
+    original = module.Digesting.__init__
 
     class Tearing:
         """The nth write puts half of its bytes down and fails."""
@@ -198,7 +198,7 @@ def test_a_write_that_fails_in_the_middle(
             self.file.flush()
 
     monkeypatch.setattr(
-        module._Digesting,
+        module.Digesting,
         "__init__",
         lambda self, file: original(self, Tearing(file)),  # type: ignore[arg-type]
     )
