@@ -217,6 +217,25 @@ def cluster_show(
     raise typer.Exit(verb.show(name, format_=format_))
 
 
+@cluster_app.command("detect")
+def cluster_detect(format_: Format = "text") -> None:
+    """Print the profile that the Slurm of this machine makes."""
+    from slurmgen.commands import cluster as verb
+
+    raise typer.Exit(verb.detect_live(format_=format_))
+
+
+@cluster_app.command("diff")
+def cluster_diff(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A profile: a name or a file.")],
+    format_: Format = "text",
+) -> None:
+    """Say where a profile and the Slurm of this machine have drifted apart."""
+    from slurmgen.commands import cluster as verb
+
+    raise typer.Exit(verb.diff(name, format_=format_))
+
+
 @cluster_app.command("schema")
 def cluster_schema() -> None:
     """Print the JSON Schema of a profile's file, for editors."""
