@@ -127,6 +127,21 @@ def plan(
 
 
 @app.command()
+def check(
+    job: Job,
+    cluster: Cluster = None,
+    set_: Set = None,
+    format_: Annotated[
+        str, typer.Option("--format", metavar="text|json|github|sarif", help="How to report.")
+    ] = "text",
+) -> None:
+    """Say what lint, the profile and the cluster itself have against a job."""
+    from slurmgen.commands import check as verb
+
+    raise typer.Exit(verb.run(job, cluster=cluster, overrides=set_ or (), format_=format_))
+
+
+@app.command()
 def lint(
     files: Annotated[
         list[str] | None,

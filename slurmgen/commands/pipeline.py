@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,6 +58,7 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     except PlanError as error:
         found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
+    _note_all(plan.notes)
     if profile is not generic.PROFILE:
         _note_all(doubts.of_job(loaded.spec, profile, plan))
     if loaded.spec.job_name is None:
@@ -67,6 +69,19 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
 def job_folder(job: str) -> Path:
     """The project to which a job file belongs; of standard input, the one around."""
     return project_root(_here() / "job.yaml" if job == "-" else Path(job))
+
+
+def recognised(job: str) -> str | None:
+    """The cluster on which this runs, where a profile says how one knows it."""
+    import socket
+
+    from slurmgen.cluster.detect import recognise
+
+    found = recognise(job_folder(job), os.environ, socket.gethostname())
+    if found is None:
+        return None
+    report.note(f"slurmgen: this is {found.name} ({found.sign}); --cluster NAME says otherwise")
+    return found.name
 
 
 def require_ranks(plan: JobPlan, verb: str) -> None:

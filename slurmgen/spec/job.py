@@ -56,8 +56,10 @@ class JobSpec(SpecModel):
     job_name: f.Name | None = Field(None, description="default: the job file's name")
     comment: f.Name | None = None
     account: f.Identifier | None = None
-    partition: f.NameList | None = None
-    qos: f.Identifier | None = None
+    partition: f.NameList | None = Field(
+        None, description="auto: the first of the cluster profile's that takes the job"
+    )
+    qos: f.Identifier | None = Field(None, description="auto: as for partition")
     reservation: f.Identifier | None = None
     constraint: f.Constraint | None = Field(None, examples=["a100&nvlink"])
 
