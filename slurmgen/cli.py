@@ -38,6 +38,13 @@ SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
 SandboxFolder = Annotated[
     Path | None, typer.Option("--dir", metavar="FOLDER", help="Where sandboxes live.")
 ]
+Node = Annotated[str, typer.Argument(metavar="NODE", help="Its name, such as n1.")]
+Member = Annotated[
+    str, typer.Argument(metavar="NODE", help="Its name, such as n1; ctl: the controller.")
+]
+Other = Annotated[
+    str | None, typer.Argument(metavar="NODE", help="Cut it off from this one alone.")
+]
 
 
 def _version(wanted: bool) -> None:
@@ -270,6 +277,16 @@ def sandbox_up(
     partition: Annotated[
         list[str] | None, typer.Option(help="Partitions; the first is the default.")
     ] = None,
+    grace: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Let sandbox preempt take nodes from jobs, told so long before.",
+        ),
+    ] = None,
+    netns: Annotated[
+        bool, typer.Option("--netns", help="A network of its own for each node; takes root.")
+    ] = False,
     directory: SandboxFolder = None,
 ) -> None:
     """Start a sandbox; prints the line that makes a shell use it."""
@@ -284,6 +301,8 @@ def sandbox_up(
             cpus_per_node=cpus,
             memory_mb=memory,
             partitions=tuple(partition or ("gpu",)),
+            grace_seconds=grace,
+            netns=netns,
             directory=directory,
         )
     )
@@ -316,3 +335,64 @@ def sandbox_exec(
     from slurmgen.commands import sandbox as verb
 
     raise typer.Exit(verb.execute(command, name=name, directory=directory))
+
+
+@sandbox_app.command("cut")
+def sandbox_cut(
+    node: Member,
+    other: Other = None,
+    name: SandboxName = "default",
+    directory: SandboxFolder = None,
+) -> None:
+    """Cut a node's link, or that between two, without a word to either side (--netns)."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.cut(node, other, name=name, directory=directory))
+
+
+@sandbox_app.command("mend")
+def sandbox_mend(
+    node: Member,
+    other: Other = None,
+    name: SandboxName = "default",
+    directory: SandboxFolder = None,
+) -> None:
+    """Undo cut; of one node, every cut that it is part of."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.mend(node, other, name=name, directory=directory))
+
+
+@sandbox_app.command("kill")
+def sandbox_kill(
+    node: Node,
+    slurmd_only: Annotated[bool, typer.Option("--slurmd-only", help="Its steps live on.")] = False,
+    name: SandboxName = "default",
+    directory: SandboxFolder = None,
+) -> None:
+    """End all that runs on a node at once, as if its power had failed."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.kill(node, slurmd_only=slurmd_only, name=name, directory=directory))
+
+
+@sandbox_app.command("revive")
+def sandbox_revive(
+    node: Node, name: SandboxName = "default", directory: SandboxFolder = None
+) -> None:
+    """Start a node again that was killed."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.revive(node, name=name, directory=directory))
+
+
+@sandbox_app.command("preempt")
+def sandbox_preempt(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of one that runs.")],
+    name: SandboxName = "default",
+    directory: SandboxFolder = None,
+) -> None:
+    """Have Slurm preempt a job (up --grace SECONDS)."""
+    from slurmgen.commands import sandbox as verb
+
+    raise typer.Exit(verb.preempt(job, name=name, directory=directory))

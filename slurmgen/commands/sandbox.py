@@ -1,4 +1,4 @@
-"""`slurmgen sandbox`: up, down, status, exec."""
+"""`slurmgen sandbox`: up, down, status, exec, and what can befall a cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from slurmgen import report
 from slurmgen.errors import EXIT_OK, UsageError
-from slurmgen.sandbox import DEFAULT_NAME, Sandbox, Shape, remove, statuses
+from slurmgen.sandbox import DEFAULT_NAME, Sandbox, Shape, faults, remove, statuses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,10 @@ def up(
     gpu_type: str = _SHAPE.gpu_type,
     cpus_per_node: int = _SHAPE.cpus_per_node,
     memory_mb: int = _SHAPE.memory_mb,
-    partitions: Sequence[str] = _SHAPE.partitions,
+    partitions: Sequence[str] = ("gpu",),
     extra_conf: Sequence[str] = _SHAPE.extra_conf,
+    grace_seconds: int | None = None,
+    netns: bool = False,
 ) -> int:
     """Start a sandbox; print the line that makes a shell use it."""
     shape = Shape(
@@ -36,13 +38,19 @@ def up(
         memory_mb=memory_mb,
         partitions=tuple(partitions),
         extra_conf=tuple(extra_conf),
+        grace_seconds=grace_seconds,
     )
-    sandbox = Sandbox.up(name=name, shape=shape, directory=directory)
+    sandbox = Sandbox.up(name=name, shape=shape, directory=directory, netns=netns)
     report.note(
         f"slurmgen: sandbox {name!r} is up: Slurm {sandbox.version}, "
-        f"{shape.nodes} x {shape.gres or 'no GPU'}"
+        + ", ".join(f"{group.nodes} x {group.gres or 'no GPU'}" for group in shape.node_groups)
     )
-    if not sandbox.loopback_only:
+    if sandbox.reach.network is not None:
+        report.note(
+            f"slurmgen: each node has a network of its own, in {sandbox.reach.network.block}, "
+            "from which only this machine and the other nodes are reached"
+        )
+    elif not sandbox.loopback_only:
         report.note(
             "slurmgen: its ports are open on every interface of this machine: binding them to "
             "loopback takes root or user namespaces (munge still lets nobody else in)"
@@ -67,6 +75,56 @@ def status(*, directory: Path | None = None) -> int:
     for one in statuses(directory=directory):
         cells = (one.name, one.version or "-", str(one.nodes), one.state, str(one.slurm_conf))
         report.out("\t".join(cells) + "\n")
+    return EXIT_OK
+
+
+def cut(
+    one: str, other: str | None, *, name: str = DEFAULT_NAME, directory: Path | None = None
+) -> int:
+    """Cut a node's link, or what passes between two."""
+    changed = faults.cut(Sandbox.find(name, directory=directory), one, other)
+    what = f"{one} and {other} are cut off from each other" if other else f"{one} is cut off"
+    report.note(f"slurmgen: {what}{'' if changed else ' already'}")
+    return EXIT_OK
+
+
+def mend(
+    one: str, other: str | None, *, name: str = DEFAULT_NAME, directory: Path | None = None
+) -> int:
+    """Undo what `cut` did."""
+    changed = faults.mend(Sandbox.find(name, directory=directory), one, other)
+    what = f"between {one} and {other}" if other else f"of {one}"
+    report.note(
+        f"slurmgen: the link {what} is mended" if changed else f"slurmgen: no link {what} was cut"
+    )
+    return EXIT_OK
+
+
+def kill(
+    node: str,
+    *,
+    slurmd_only: bool = False,
+    name: str = DEFAULT_NAME,
+    directory: Path | None = None,
+) -> int:
+    """End all that runs on a node."""
+    faults.kill(Sandbox.find(name, directory=directory), node, slurmd_only=slurmd_only)
+    what = f"the slurmd of {node}" if slurmd_only else f"all that ran on {node}"
+    report.note(f"slurmgen: {what} is killed")
+    return EXIT_OK
+
+
+def revive(node: str, *, name: str = DEFAULT_NAME, directory: Path | None = None) -> int:
+    """Start the slurmd of a node that was killed."""
+    faults.revive(Sandbox.find(name, directory=directory), node)
+    report.note(f"slurmgen: {node} is back")
+    return EXIT_OK
+
+
+def preempt(job: str, *, name: str = DEFAULT_NAME, directory: Path | None = None) -> int:
+    """Have Slurm preempt a job."""
+    grace = faults.preempt(Sandbox.find(name, directory=directory), job)
+    report.note(f"slurmgen: job {job} is preempted, and has {grace} s")
     return EXIT_OK
 
 

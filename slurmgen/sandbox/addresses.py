@@ -12,7 +12,7 @@ import random
 import socket
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from slurmgen.errors import UnavailableError
 from slurmgen.sandbox.shape import MAX_NODES
@@ -25,6 +25,26 @@ _BLOCKS = range(16, 250)
 _PORTS_PER_BLOCK = MAX_NODES + 1
 _FIRST_PORT = 17_000
 _SEARCH_SECONDS = 30
+# Job ids between the first ones of two sandboxes. The jobs' ports (12000 and up) stay below
+# those of the daemons.
+_JOB_IDS = 20
+
+
+class Layout(Protocol):
+    """Where the daemons of a sandbox listen; nodes count from 1."""
+
+    @property
+    def controller(self) -> str: ...
+
+    @property
+    def controller_port(self) -> int: ...
+
+    def node(self, number: int) -> str: ...
+
+    def node_port(self, number: int) -> int: ...
+
+    @property
+    def first_job_id(self) -> int: ...
 
 
 class Addresses(NamedTuple):
@@ -37,6 +57,10 @@ class Addresses(NamedTuple):
     def controller(self) -> str:
         return f"127.{self.block}.0.1"
 
+    @property
+    def controller_port(self) -> int:
+        return self.port
+
     def node(self, number: int) -> str:
         """The address of node `number`, counting from 1."""
         octet, rest = divmod(number - 1, _PER_OCTET)
@@ -44,6 +68,12 @@ class Addresses(NamedTuple):
 
     def node_port(self, number: int) -> int:
         return self.port + number
+
+    @property
+    def first_job_id(self) -> int:
+        # A job's port follows from its id, and torch listens on it on every address: jobs of
+        # two sandboxes must not have the same ids.
+        return 1 + _JOB_IDS * self.block
 
 
 @contextlib.contextmanager
@@ -58,11 +88,9 @@ def claimed_addresses(nodes: int, *, loopback_only: bool) -> Iterator[Addresses]
     while True:
         candidate = Addresses(random.choice(_BLOCKS), random.choice(_port_blocks()))
         with contextlib.ExitStack() as claims:
-            # Abstract sockets live in the network namespace, as ports do; they are atomic
-            # across users and vanish with the process that holds them.
             if (
-                _claim(claims, f"block/{candidate.block}")
-                and _claim(claims, f"port/{candidate.port}")
+                claim(claims, f"block/{candidate.block}")
+                and claim(claims, f"port/{candidate.port}")
                 and _all_free(candidate, nodes, loopback_only=loopback_only)
             ):
                 yield candidate
@@ -87,10 +115,13 @@ def _ephemeral_floor() -> int:
         return 32_768
 
 
-def _claim(claims: contextlib.ExitStack, name: str) -> bool:
-    claim = claims.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+def claim(claims: contextlib.ExitStack, name: str) -> bool:
+    """Keep `name` from other sandboxes until `claims` are left; false where one has it."""
+    # Abstract sockets live in the network namespace, as ports do; they are atomic across
+    # users and vanish with the process that holds them.
+    held = claims.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     try:
-        claim.bind(f"\0slurmgen-sandbox/{name}")
+        held.bind(f"\0slurmgen-sandbox/{name}")
     except OSError:
         return False
     return True

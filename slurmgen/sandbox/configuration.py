@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.sandbox.shape import PREEMPTOR
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from slurmgen.sandbox.addresses import Addresses
+    from slurmgen.sandbox.addresses import Layout
     from slurmgen.sandbox.folder import Folder
     from slurmgen.sandbox.shape import Shape
 
@@ -19,10 +22,11 @@ class Setting(NamedTuple):
     """What a configuration depends on, beside the shape."""
 
     folder: Folder
-    addresses: Addresses
+    addresses: Layout
     user: str
     release: tuple[int, int]
     loopback_only: bool
+    own_networks: bool
     gpu_files: tuple[Path, ...]
 
 
@@ -47,10 +51,13 @@ def configuration_files(shape: Shape, setting: Setting) -> dict[str, str]:
     return files
 
 
-def hosts_file(existing: str, shape: Shape, addresses: Addresses) -> str:
-    """The /etc/hosts that daemons and jobs see: the nodes' names before this machine's."""
-    lines = [f"{addresses.controller} {CONTROLLER}\n"]
-    lines += [f"{addresses.node(i)} n{i}\n" for i in range(1, shape.nodes + 1)]
+def hosts_file(existing: str, shape: Shape, addresses: Layout, others: Sequence[str] = ()) -> str:
+    """The /etc/hosts that daemons and jobs see: the nodes' names before this machine's.
+
+    others: more lines.
+    """
+    lines = [f"{addresses.controller} {CONTROLLER}\n", *(f"{line}\n" for line in others)]
+    lines += [f"{addresses.node(i)} n{i}\n" for i in range(1, shape.node_count + 1)]
     return "".join(lines) + existing
 
 
@@ -67,36 +74,26 @@ def _slurm_conf(shape: Shape, setting: Setting, *, for_slurmd: bool) -> str:
     overridden = {line.split("=")[0].strip().lower() for line in shape.extra_conf}
     lines = [f"{key}={value}" for key, value in settings.items() if key.lower() not in overridden]
     lines += _node_lines(shape, setting.addresses)
-    for index, partition in enumerate(shape.partitions):
-        default = "YES" if index == 0 else "NO"
-        lines.append(
-            f"PartitionName={partition} Nodes=ALL Default={default} "
-            # A bounded default, else `--test-only` foresees a start in two hundred years.
-            "DefaultTime=1:00:00 MaxTime=UNLIMITED State=UP"
-        )
+    lines += _partition_lines(shape)
     lines += shape.extra_conf
     return "\n".join(lines) + "\n"
 
 
-# Job ids between the first ones of two sandboxes. Their ports (12000 and up) stay below
-# those of the daemons.
-_JOB_IDS = 20
-
-
 def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
     folder, addresses = setting.folder, setting.addresses
-    controller = CONTROLLER if setting.loopback_only else "localhost"
+    named = setting.loopback_only or setting.own_networks
+    controller = CONTROLLER if named else "localhost"
     settings = {
         "ClusterName": "sandbox",
         "SlurmctldHost": f"{controller}({addresses.controller})",
-        "SlurmctldPort": str(addresses.port),
+        "SlurmctldPort": str(addresses.controller_port),
         "SlurmUser": setting.user,
         "SlurmdUser": setting.user,
         "AuthType": "auth/munge",
         "CredType": "cred/munge",
         # A requeued job waits as long as a credential lives, by default two minutes. It must
         # outlive the launch of a step, which takes longer the more nodes share these cores.
-        "AuthInfo": f"socket={folder.munge_socket},cred_expire={5 + shape.nodes // 8}",
+        "AuthInfo": f"socket={folder.munge_socket},cred_expire={5 + shape.node_count // 8}",
         "StateSaveLocation": str(folder.path / "state"),
         "SlurmdSpoolDir": f"{folder.spool}/%n",
         "SlurmctldLogFile": str(folder.controller_log),
@@ -112,35 +109,81 @@ def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core_Memory",
         # Else a job that names no memory takes all of its nodes', and runs alone there.
-        "DefMemPerCPU": str(max(1, shape.memory_mb // shape.cpus_per_node)),
+        "DefMemPerCPU": str(
+            min(max(1, group.memory_mb // group.cpus_per_node) for group in shape.node_groups)
+        ),
         # slurmctld looks at batch jobs once a second at most, and less often by default.
         "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,bf_interval=1",
         "ReturnToService": "2",
         "KillWait": "5",
         "MinJobAge": "3600",
-        # A job's port follows from its id, and torch listens on it on every address: jobs of
-        # two sandboxes must not have the same ids.
-        "FirstJobId": str(1 + _JOB_IDS * addresses.block),
+        "FirstJobId": str(addresses.first_job_id),
         # Cores are few and pretended nodes many: late is not dead.
         "MessageTimeout": "60",
     }
-    if shape.gres:
+    if any(group.gres for group in shape.node_groups):
         settings["GresTypes"] = "gpu"
+    if shape.grace_seconds is not None:
+        settings |= {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
     return settings
 
 
-def _node_lines(shape: Shape, addresses: Addresses) -> list[str]:
-    gres = f" Gres={shape.gres}" if shape.gres else ""
-    common = (
-        f"CPUs={shape.cpus_per_node} CoresPerSocket={shape.cpus_per_node} "
-        f"RealMemory={shape.memory_mb}{gres}"
-    )
-    return [
-        f"NodeName=n{i} NodeAddr={addresses.node(i)} Port={addresses.node_port(i)} {common}"
-        for i in range(1, shape.nodes + 1)
-    ]
+def _node_lines(shape: Shape, addresses: Layout) -> list[str]:
+    lines = []
+    for index, group in enumerate(shape.node_groups):
+        common = (
+            f"CPUs={group.cpus_per_node} CoresPerSocket={group.cpus_per_node} "
+            f"RealMemory={group.memory_mb}"
+        )
+        if group.gres:
+            common += f" Gres={group.gres}"
+        if group.features:
+            common += f" Features={','.join(group.features)}"
+        lines += [
+            f"NodeName=n{i} NodeAddr={addresses.node(i)} Port={addresses.node_port(i)} {common}"
+            for i in shape.numbers(index)
+        ]
+    return lines
+
+
+def _partition_lines(shape: Shape) -> list[str]:
+    lines = []
+    for index, partition in enumerate(shape.partition_shapes):
+        limit = partition.max_minutes
+        words = [
+            f"PartitionName={partition.name}",
+            f"Nodes={','.join(_names(shape, group) for group in partition.groups) or 'ALL'}",
+            f"Default={'YES' if index == 0 else 'NO'}",
+            # A bounded default, else `--test-only` foresees a start in two hundred years.
+            f"DefaultTime={'1:00:00' if limit is None else min(limit, 60)}",
+            f"MaxTime={'UNLIMITED' if limit is None else limit}",
+        ]
+        if partition.min_nodes > 1:
+            words.append(f"MinNodes={partition.min_nodes}")
+        if partition.max_nodes is not None:
+            words.append(f"MaxNodes={partition.max_nodes}")
+        if shape.grace_seconds is not None:
+            words.append(f"PriorityTier=1 PreemptMode=REQUEUE GraceTime={shape.grace_seconds}")
+        lines.append(" ".join([*words, "State=UP"]))
+    if shape.grace_seconds is not None:
+        lines.append(
+            f"PartitionName={PREEMPTOR} Nodes=ALL Default=NO Hidden=YES DefaultTime=1 "
+            "MaxTime=UNLIMITED PriorityTier=9 PreemptMode=OFF State=UP"
+        )
+    return lines
+
+
+def _names(shape: Shape, group: int) -> str:
+    numbers = shape.numbers(group)
+    return f"n[{numbers[0]}-{numbers[-1]}]" if len(numbers) > 1 else f"n{numbers[0]}"
 
 
 def _gres_conf(shape: Shape, setting: Setting) -> str:
-    kind = f" Type={shape.gpu_type}" if shape.gpu_type else ""
-    return "".join(f"Name=gpu{kind} File={path}\n" for path in setting.gpu_files)
+    lines = []
+    for index, group in enumerate(shape.node_groups):
+        # One file for all nodes: each takes the lines that name it, or none at all.
+        where = f"NodeName={_names(shape, index)} " if len(shape.node_groups) > 1 else ""
+        kind = f" Type={group.gpu_type}" if group.gpu_type else ""
+        files = setting.gpu_files[: group.gpus_per_node]
+        lines += [f"{where}Name=gpu{kind} File={path}\n" for path in files]
+    return "".join(lines)

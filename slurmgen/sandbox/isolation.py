@@ -8,7 +8,8 @@ empty files, since slurmd wants character devices and only root could make some.
 
     isolation.py probe FOLDER   status 0 where this machine and user allow all that
     isolation.py start FOLDER   starts what standard input lists, as JSON: objects with
-                                `argv`, `env` and `host` ("" for the machine's own); status
+                                `argv`, `env`, `host` ("" for the machine's own) and `network`
+                                (the file of a namespace; "" for the machine's own); status
                                 0 where each of them went into the background
 
 Run by path with `python -I -S`, single-threaded and without slurmgen: forking a process
@@ -28,6 +29,7 @@ from typing import Any, NoReturn
 _CLONE_NEWNS = 0x0002_0000
 _CLONE_NEWUTS = 0x0400_0000
 _CLONE_NEWUSER = 0x1000_0000
+_CLONE_NEWNET = 0x4000_0000
 _MS_BIND = 4096
 _MS_REC = 16384
 _MS_PRIVATE = 1 << 18
@@ -68,6 +70,9 @@ def _reap(running: set[int]) -> bool:
 
 def _become(libc: ctypes.CDLL, folder: Path, daemon: dict[str, Any]) -> NoReturn:
     try:
+        if daemon["network"]:
+            with open(daemon["network"]) as network:
+                _check(libc.setns(network.fileno(), _CLONE_NEWNET), "setns")
         if daemon["host"]:
             _isolate(libc, folder, daemon["host"])
         os.execve(daemon["argv"][0], daemon["argv"], daemon["env"])

@@ -6,14 +6,19 @@ import os
 import re
 import shutil
 import subprocess
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Debian keeps the daemons in sbin, which an ordinary user's PATH leaves out.
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _DAEMONS = ("slurmctld", "slurmd", "munged")
 _CLIENTS = ("sinfo", "sbatch", "srun", "scontrol")
+# What makes networks and enters them.
+_NETWORK = {"ip": "iproute2", "nsenter": "util-linux"}
 _INSTALL = "apt-get install slurmctld slurmd slurm-client munge"
 
 
@@ -33,10 +38,28 @@ class Programs(NamedTuple):
         return int(year), int(month)
 
 
+class NetworkTools(NamedTuple):
+    """The absolute paths of what makes networks and enters them."""
+
+    ip: str
+    nsenter: str
+
+
+def find_network_tools() -> NetworkTools:
+    """`ip` and `nsenter`; `UnavailableError` lists every missing one."""
+    found = _found(_NETWORK)
+    missing = [name for name, where in found.items() if where is None]
+    if missing:
+        raise UnavailableError(
+            f"--netns takes {' and '.join(missing)}, which this machine doesn't have",
+            fix=f"apt-get install {' '.join(_NETWORK[name] for name in missing)}",
+        )
+    return NetworkTools(**{name: where for name, where in found.items() if where is not None})
+
+
 def find_programs() -> Programs:
     """Slurm's and munge's programs; `UnavailableError` lists every missing one."""
-    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SBIN))
-    found = {name: shutil.which(name, path=path) for name in (*_DAEMONS, *_CLIENTS)}
+    found = _found((*_DAEMONS, *_CLIENTS))
     missing = [name for name, where in found.items() if where is None]
     if missing:
         raise UnavailableError(
@@ -50,6 +73,11 @@ def find_programs() -> Programs:
         sinfo=paths["sinfo"],
         version=_version(paths["slurmctld"]),
     )
+
+
+def _found(names: Iterable[str]) -> dict[str, str | None]:
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SBIN))
+    return {name: shutil.which(name, path=path) for name in names}
 
 
 def _version(slurmctld: str) -> str:

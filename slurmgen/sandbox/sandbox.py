@@ -10,15 +10,16 @@ import shlex
 import signal
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.sandbox.folder import Folder, sandbox_names
 from slurmgen.sandbox.interruption import Interruptions
+from slurmgen.sandbox.network import Network, require_networks
 from slurmgen.sandbox.processes import kill_processes, running_daemons
 from slurmgen.sandbox.programs import find_programs
 from slurmgen.sandbox.shape import Shape
-from slurmgen.sandbox.startup import start
+from slurmgen.sandbox.startup import Reach, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +69,7 @@ class Sandbox:
     name: str
     shape: Shape
     version: str
-    loopback_only: bool
+    reach: Reach
     folder: Folder
 
     @classmethod
@@ -78,18 +79,22 @@ class Sandbox:
         name: str = DEFAULT_NAME,
         shape: Shape | None = None,
         directory: Path | None = None,
+        netns: bool = False,
     ) -> Sandbox:
         """Start the sandbox `name` and return when every node takes jobs.
 
         directory: holds a folder for each sandbox; by default the user's own
         ($XDG_STATE_HOME/slurmgen/sandbox).
+        netns: gives each node a network of its own; takes root.
 
         Remains of a crashed one are cleared away first. If it fails or is interrupted, no
         process and no folder is left. `UsageError` if it is up already, `UnavailableError`
-        if Slurm is missing or does not start.
+        if Slurm is missing or does not start, or if `netns` can't be had.
         """
         shape = shape or Shape()
         programs = find_programs()
+        if netns:
+            require_networks()
         folder = Folder.of(name, directory)
         with folder.locked(), Interruptions() as interruptions:
             _refuse_foreign(name, folder)
@@ -101,8 +106,8 @@ class Sandbox:
             _clear(folder)
             try:
                 folder.create()
-                loopback_only = start(folder, shape, programs, interruptions)
-                sandbox = cls(name, shape, programs.version, loopback_only, folder)
+                reach = start(folder, shape, programs, interruptions, netns=netns)
+                sandbox = cls(name, shape, programs.version, reach, folder)
                 sandbox._describe()
                 interruptions.check()
             except BaseException:
@@ -136,6 +141,11 @@ class Sandbox:
         traceback: TracebackType | None,
     ) -> None:
         self.down()
+
+    @property
+    def loopback_only(self) -> bool:
+        """Whether every daemon listens on loopback addresses only."""
+        return self.reach.loopback_only
 
     @property
     def slurm_conf(self) -> Path:
@@ -215,7 +225,8 @@ class Sandbox:
     def _describe(self) -> None:
         content = {
             "version": self.version,
-            "loopback_only": self.loopback_only,
+            "loopback_only": self.reach.loopback_only,
+            "network": str(self.reach.network.block) if self.reach.network else "",
             "shape": dataclasses.asdict(self.shape),
         }
         self.folder.description.write_text(json.dumps(content))
@@ -239,7 +250,7 @@ def statuses(*, directory: Path | None = None) -> list[Status]:
             Status(
                 name=name,
                 version=sandbox.version if sandbox else "",
-                nodes=sandbox.shape.nodes if sandbox else 0,
+                nodes=sandbox.shape.node_count if sandbox else 0,
                 state=_state(folder, sandbox),
                 slurm_conf=folder.slurm_conf,
             )
@@ -261,7 +272,7 @@ def _state(folder: Folder, sandbox: Sandbox | None) -> str:
         return "starting" if folder.is_locked() else "down"
     if not daemons.controller:
         return "down"
-    return "up" if len(daemons.nodes) == sandbox.shape.nodes else "degraded"
+    return "up" if len(daemons.nodes) == sandbox.shape.node_count else "degraded"
 
 
 def _read(name: str, folder: Folder) -> Sandbox | None:
@@ -269,15 +280,14 @@ def _read(name: str, folder: Folder) -> Sandbox | None:
         content = json.loads(folder.description.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    shape: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in content["shape"].items()
-    }
     return Sandbox(
         name=name,
-        shape=Shape(**shape),
+        shape=Shape.of_description(content["shape"]),
         version=content["version"],
-        loopback_only=content["loopback_only"],
+        reach=Reach(
+            loopback_only=content["loopback_only"],
+            network=Network.of(content["network"]) if content["network"] else None,
+        ),
         folder=folder,
     )
 

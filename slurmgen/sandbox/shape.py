@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from slurmgen.errors import UsageError
 
 # Node addresses and ports are laid out for this many; see addresses.py.
 MAX_NODES = 1024
+
+# The partition whose jobs preempt those of the others.
+PREEMPTOR = "preempt"
 
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -37,21 +41,15 @@ _OWN_SETTINGS = frozenset(
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Nodes `n1` to `nN`, all alike. CPUs, memory and GPUs are pretended.
-
-    The first partition is the default one; each holds every node. `extra_conf` lines end
-    up at the end of slurm.conf, where they override the sandbox's own settings. A shape
-    that Slurm couldn't start is a `UsageError` as early as it is built.
-    """
+class NodeGroup:
+    """Nodes that are all alike. CPUs, memory (MiB) and GPUs are pretended."""
 
     nodes: int = 2
     gpus_per_node: int = 4
     gpu_type: str = "a100"
     cpus_per_node: int = 64
     memory_mb: int = 262_144
-    partitions: tuple[str, ...] = ("gpu",)
-    extra_conf: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _require_range("nodes", self.nodes, 1, MAX_NODES)
@@ -63,9 +61,12 @@ class Shape:
                 f"{self.gpu_type!r} is not a GPU type",
                 fix='write one word of letters, digits, "_", "-" and ".", such as a100',
             )
-        self._check_partitions()
-        for line in self.extra_conf:
-            _check_extra_line(line)
+        for feature in self.features:
+            if not _WORD.fullmatch(feature):
+                raise UsageError(
+                    f"{feature!r} is not a feature of a node",
+                    fix='write one word of letters, digits, "_", "-" and ".", such as nvlink',
+                )
 
     @property
     def gres(self) -> str:
@@ -75,17 +76,128 @@ class Shape:
         kind = f"gpu:{self.gpu_type}" if self.gpu_type else "gpu"
         return f"{kind}:{self.gpus_per_node}"
 
+
+@dataclass(frozen=True)
+class PartitionShape:
+    """A partition: its node groups, as they are counted from 0, and its limits.
+
+    groups: none for all. max_minutes: the time limit; none for no limit.
+    """
+
+    name: str
+    groups: tuple[int, ...] = ()
+    max_minutes: int | None = None
+    min_nodes: int = 1
+    max_nodes: int | None = None
+
+    def __post_init__(self) -> None:
+        if not _WORD.fullmatch(self.name) or self.name.upper() in {"ALL", "DEFAULT"}:
+            raise UsageError(
+                f"{self.name!r} is not a partition name",
+                fix="write one word, neither ALL nor DEFAULT (Slurm reserves them)",
+            )
+        if self.max_minutes is not None:
+            _require_range("the time limit (minutes)", self.max_minutes, 1, 1 << 24)
+        _require_range("the fewest nodes of a job", self.min_nodes, 1, MAX_NODES)
+        if self.max_nodes is not None:
+            _require_range("the most nodes of a job", self.max_nodes, self.min_nodes, MAX_NODES)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Nodes `n1` to `nN`, all alike, or in groups of which each is alike.
+
+    The first partition is the default one; one that is given by name alone holds every
+    node. `extra_conf` lines end up at the end of slurm.conf, where they override the
+    sandbox's own settings. A shape that Slurm couldn't start is a `UsageError` as early as
+    it is built.
+
+    The first fields are those of a `NodeGroup`, and make the only one where `groups` is empty;
+    with groups they don't count. n1 is the first node of the first group.
+
+    grace_seconds: jobs can be preempted, and are told this long before; none where they can't.
+    """
+
+    nodes: int = 2
+    gpus_per_node: int = 4
+    gpu_type: str = "a100"
+    cpus_per_node: int = 64
+    memory_mb: int = 262_144
+    partitions: tuple[str | PartitionShape, ...] = ("gpu",)
+    extra_conf: tuple[str, ...] = ()
+    groups: tuple[NodeGroup, ...] = ()
+    grace_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        _require_range("nodes", self.node_count, 1, MAX_NODES)
+        if self.grace_seconds is not None:
+            _require_range("the grace time (seconds)", self.grace_seconds, 0, 86_400)
+        self._check_partitions()
+        for line in self.extra_conf:
+            _check_extra_line(line)
+
+    @classmethod
+    def of_description(cls, description: dict[str, Any]) -> Shape:
+        """The one that `dataclasses.asdict` took apart, and JSON since."""
+        given = _tuples(description)
+        given["groups"] = tuple(NodeGroup(**_tuples(group)) for group in given["groups"])
+        given["partitions"] = tuple(
+            one if isinstance(one, str) else PartitionShape(**_tuples(one))
+            for one in given["partitions"]
+        )
+        return cls(**given)
+
+    @property
+    def node_groups(self) -> tuple[NodeGroup, ...]:
+        """Every group, in the order of its nodes."""
+        return self.groups or (
+            NodeGroup(
+                self.nodes, self.gpus_per_node, self.gpu_type, self.cpus_per_node, self.memory_mb
+            ),
+        )
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are in all."""
+        return sum(group.nodes for group in self.node_groups)
+
+    @property
+    def partition_shapes(self) -> tuple[PartitionShape, ...]:
+        """Every partition, those given by name too."""
+        return tuple(
+            PartitionShape(one) if isinstance(one, str) else one for one in self.partitions
+        )
+
+    def numbers(self, group: int) -> range:
+        """The numbers of the nodes of a group, counted from 0; nodes count from 1."""
+        first = 1 + sum(one.nodes for one in self.node_groups[:group])
+        return range(first, first + self.node_groups[group].nodes)
+
     def _check_partitions(self) -> None:
         if not self.partitions:
             raise UsageError("a sandbox needs a partition", fix="name one, such as gpu")
-        for name in self.partitions:
-            if not _WORD.fullmatch(name) or name.upper() in {"ALL", "DEFAULT"}:
-                raise UsageError(
-                    f"{name!r} is not a partition name",
-                    fix="write one word, neither ALL nor DEFAULT (Slurm reserves them)",
-                )
-        if len(set(self.partitions)) != len(self.partitions):
+        names = [partition.name for partition in self.partition_shapes]
+        if len(set(names)) != len(names):
             raise UsageError("a partition is named twice", fix="name each partition once")
+        if self.grace_seconds is not None and PREEMPTOR in names:
+            raise UsageError(
+                f"where jobs can be preempted, {PREEMPTOR!r} is the partition that does it",
+                fix="give yours another name",
+            )
+        for partition in self.partition_shapes:
+            for group in partition.groups:
+                _require_range(
+                    f"a node group of partition {partition.name}",
+                    group,
+                    0,
+                    len(self.node_groups) - 1,
+                )
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+    }
 
 
 def _require_range(what: str, value: int, low: int, high: int) -> None:

@@ -6,15 +6,16 @@ import json
 import os
 import pwd
 import secrets
+import socket
 import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import isolation
+from slurmgen.sandbox import isolation, keeper
 from slurmgen.sandbox.addresses import claimed_addresses
 from slurmgen.sandbox.configuration import (
     CONTROLLER,
@@ -22,11 +23,15 @@ from slurmgen.sandbox.configuration import (
     configuration_files,
     hosts_file,
 )
+from slurmgen.sandbox.network import Namespaces, Network, claimed_network, keeper_plan
 from slurmgen.sandbox.processes import MARKER, running_daemons
+from slurmgen.sandbox.programs import find_network_tools
 
 if TYPE_CHECKING:
+    import contextlib
     from collections.abc import Sequence
 
+    from slurmgen.sandbox.addresses import Layout
     from slurmgen.sandbox.folder import Folder
     from slurmgen.sandbox.interruption import Interruptions
     from slurmgen.sandbox.programs import Programs
@@ -37,43 +42,91 @@ _POLL_SECONDS = 0.03
 _LOG_LINES = 12
 
 
-def start(folder: Folder, shape: Shape, programs: Programs, interruptions: Interruptions) -> bool:
-    """Start everything in the new `folder`; true where all of it listens on loopback only.
+class Reach(NamedTuple):
+    """Where a sandbox's daemons listen: on loopback only, in networks of their own, or neither."""
+
+    loopback_only: bool
+    network: Network | None
+
+    @property
+    def named(self) -> bool:
+        """Whether each daemon runs on a host of its own name, with its own /etc/hosts."""
+        return self.loopback_only or self.network is not None
+
+
+def start(
+    folder: Folder, shape: Shape, programs: Programs, interruptions: Interruptions, *, netns: bool
+) -> Reach:
+    """Start everything in the new `folder`.
 
     Returns once every node has registered. Whatever it raises, the caller has processes
     and the folder to clear away.
     """
     hosts = folder.path / "hosts"
     hosts.write_text("")
-    loopback_only = _can_isolate(folder)
-    gpu_files = _gpu_files(folder, shape.gpus_per_node, isolated=loopback_only)
+    named = _can_isolate(folder)
+    if netns and not named:
+        raise _no_networks(folder)
+    gpu_files = _gpu_files(
+        folder, max(group.gpus_per_node for group in shape.node_groups), isolated=named
+    )
     interruptions.check()
-    with claimed_addresses(shape.nodes, loopback_only=loopback_only) as addresses:
-        if loopback_only:
-            hosts.write_text(hosts_file(_own_hosts(), shape, addresses))
+    with _claimed(shape, loopback_only=named, netns=netns) as layout:
+        network = layout if isinstance(layout, Network) else None
+        reach = Reach(loopback_only=named and network is None, network=network)
+        if named:
+            # Slurm asks for the name of whoever calls it.
+            others = [f"{network.machine} {socket.gethostname()}"] if network else []
+            hosts.write_text(hosts_file(_own_hosts(), shape, layout, others))
         setting = Setting(
             folder=folder,
-            addresses=addresses,
+            addresses=layout,
             user=pwd.getpwuid(os.geteuid()).pw_name,
             release=programs.release,
-            loopback_only=loopback_only,
+            loopback_only=reach.loopback_only,
+            own_networks=network is not None,
             gpu_files=gpu_files,
         )
         for name, text in configuration_files(shape, setting).items():
             path = folder.path / name
             path.write_text(text)
             path.chmod(0o700 if path == folder.task_prolog else 0o600)
+        namespaces = _connect(folder, shape, network) if network else None
+        interruptions.check()
         _start_munged(folder, programs)
         interruptions.check()
-        _start_daemons(folder, [_controller(folder, programs, isolated=loopback_only)])
+        _start_daemons(folder, [_controller(folder, programs, reach, namespaces)])
         interruptions.check()
         nodes = [
-            _node(folder, programs, f"n{i}", isolated=loopback_only)
-            for i in range(1, shape.nodes + 1)
+            _node(folder, programs, i, reach, namespaces) for i in range(1, shape.node_count + 1)
         ]
         _start_daemons(folder, nodes)
         _wait_until_registered(folder, shape, programs, interruptions)
-    return loopback_only
+    return reach
+
+
+def start_node(folder: Folder, programs: Programs, number: int, reach: Reach) -> None:
+    """Start the slurmd of node `number` of a sandbox that is up, where it has none."""
+    namespaces = Namespaces(folder) if reach.network else None
+    _start_daemons(folder, [_node(folder, programs, number, reach, namespaces)])
+
+
+def registered_nodes(folder: Folder, programs: Programs) -> set[str]:
+    """The nodes that the controller has heard of and that answer it."""
+    try:
+        answer = subprocess.run(
+            [programs.sinfo, "--noheader", "--all", "--Node", "--format=%N %t"],
+            capture_output=True,
+            text=True,
+            env=daemon_environment(folder),
+            timeout=10,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return set()
+    rows = (line.split() for line in answer.stdout.splitlines())
+    # "unk" has not been heard of yet, and "*" marks a node that does not answer.
+    return {row[0] for row in rows if len(row) == 2 and row[1].strip("*") == row[1] != "unk"}
 
 
 def daemon_environment(folder: Folder) -> dict[str, str]:
@@ -149,20 +202,53 @@ def _start_munged(folder: Folder, programs: Programs) -> None:
         raise _start_failure("munged", folder, folder.log / "munged.log")
 
 
-def _controller(folder: Folder, programs: Programs, *, isolated: bool) -> dict[str, object]:
+def _claimed(
+    shape: Shape, *, loopback_only: bool, netns: bool
+) -> contextlib.AbstractContextManager[Layout]:
+    if netns:
+        return claimed_network(find_network_tools().ip)
+    return claimed_addresses(shape.node_count, loopback_only=loopback_only)
+
+
+def _connect(folder: Folder, shape: Shape, network: Network) -> Namespaces:
+    members = [(CONTROLLER, network.controller)]
+    members += [(f"n{i}", network.node(i)) for i in range(1, shape.node_count + 1)]
+    plan = keeper_plan(network, members, find_network_tools().ip)
+    argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
+    if _run(folder, argv, given=json.dumps(plan)) != 0:
+        raise _no_networks(folder)
+    return Namespaces(folder)
+
+
+def _no_networks(folder: Folder) -> UnavailableError:
+    said = "".join(f"\n  {line}" for line in _last_lines(folder.start_log))
+    return UnavailableError(
+        f"this machine allows no networks of a sandbox's own{said}",
+        fix="allow root to make namespaces (docker run --privileged), or leave out --netns",
+    )
+
+
+def _controller(
+    folder: Folder, programs: Programs, reach: Reach, namespaces: Namespaces | None
+) -> dict[str, object]:
     return {
         "argv": [programs.slurmctld, "-i", "-f", str(folder.slurm_conf)],
         "env": daemon_environment(folder),
-        "host": CONTROLLER if isolated else "",
+        "host": CONTROLLER if reach.named else "",
+        "network": namespaces.controller if namespaces else "",
     }
 
 
-def _node(folder: Folder, programs: Programs, name: str, *, isolated: bool) -> dict[str, object]:
-    conf = folder.slurmd_conf if isolated else folder.slurm_conf
+def _node(
+    folder: Folder, programs: Programs, number: int, reach: Reach, namespaces: Namespaces | None
+) -> dict[str, object]:
+    name = f"n{number}"
+    conf = folder.slurmd_conf if reach.loopback_only else folder.slurm_conf
     return {
         "argv": [programs.slurmd, "-N", name, "-f", str(conf)],
         "env": daemon_environment(folder),
-        "host": name if isolated else "",
+        "host": name if reach.named else "",
+        "network": namespaces.node(number) if namespaces else "",
     }
 
 
@@ -197,11 +283,11 @@ def _run(folder: Folder, arguments: Sequence[str], *, given: str = "") -> int:
 def _wait_until_registered(
     folder: Folder, shape: Shape, programs: Programs, interruptions: Interruptions
 ) -> None:
-    deadline = time.monotonic() + 30 + shape.nodes / 2
-    expected = {f"n{i}" for i in range(1, shape.nodes + 1)}
+    deadline = time.monotonic() + 30 + shape.node_count / 2
+    expected = {f"n{i}" for i in range(1, shape.node_count + 1)}
     while True:
         interruptions.check()
-        if _registered_nodes(folder, programs) >= expected:
+        if registered_nodes(folder, programs) >= expected:
             return
         daemons = running_daemons(folder.path)
         if not daemons.controller:
@@ -212,23 +298,6 @@ def _wait_until_registered(
         if time.monotonic() > deadline:
             raise _start_failure("Slurm", folder, folder.controller_log)
         time.sleep(_POLL_SECONDS)
-
-
-def _registered_nodes(folder: Folder, programs: Programs) -> set[str]:
-    try:
-        answer = subprocess.run(
-            [programs.sinfo, "--noheader", "--all", "--Node", "--format=%N %t"],
-            capture_output=True,
-            text=True,
-            env=daemon_environment(folder),
-            timeout=10,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return set()
-    rows = (line.split() for line in answer.stdout.splitlines())
-    # "unk" has not been heard of yet, and "*" marks a node that does not answer.
-    return {row[0] for row in rows if len(row) == 2 and row[1].strip("*") == row[1] != "unk"}
 
 
 def _start_failure(what: str, folder: Folder, log: Path) -> UnavailableError:
