@@ -269,7 +269,13 @@ def cluster_schema() -> None:
 @sandbox_app.command("up")
 def sandbox_up(
     name: SandboxName = "default",
-    nodes: Annotated[int, typer.Option(help="Nodes.")] = 2,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER", help="Partitions, limits and nodes of this profile."),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(help="Nodes (2), with --like of each kind at most (4).")
+    ] = None,
     gpus: Annotated[int, typer.Option(help="Pretend GPUs per node.")] = 4,
     gpu_type: Annotated[str, typer.Option(help="Their type.")] = "a100",
     cpus: Annotated[int, typer.Option(help="Pretend CPUs per node.")] = 64,
@@ -295,6 +301,7 @@ def sandbox_up(
     raise typer.Exit(
         verb.up(
             name=name,
+            like=like,
             nodes=nodes,
             gpus_per_node=gpus,
             gpu_type=gpu_type,

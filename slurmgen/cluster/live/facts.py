@@ -82,6 +82,7 @@ class Qos(NamedTuple):
     max_jobs: int | None
     max_submitted: int | None
     preempts: tuple[str, ...]
+    flags: tuple[str, ...]
 
 
 class Association(NamedTuple):
@@ -264,6 +265,7 @@ def _qos(cells: Mapping[str, str]) -> Qos:
         max_jobs=records.number(cells["MaxJobsPerUser"]),
         max_submitted=records.number(cells["MaxSubmitPerUser"]),
         preempts=records.names(cells["Preempt"]) or (),
+        flags=records.names(cells["Flags"]) or (),
     )
 
 

@@ -99,7 +99,7 @@ def _site_share(kind: Kind, facts: Facts) -> int | None:
 
 
 def _choice(kind: Kind, facts: Facts) -> str | None:
-    """The one partition for everybody with these nodes, where the default one has none of them."""
+    """The one partition for everybody with such nodes alone, where the default has none of them."""
     if kind.gpus is None:
         return None
     default = next((p for p in facts.partitions if p.default), None)
@@ -108,7 +108,7 @@ def _choice(kind: Kind, facts: Facts) -> str | None:
     others = [
         p.name
         for p in facts.partitions
-        if _is_open(p) and _holds(p, kind) and not _access(p) and p.state == "UP"
+        if _is_open(p) and set(p.nodes) <= set(kind.nodes) and not _access(p) and p.state == "UP"
     ]
     return others[0] if len(others) == 1 else None
 
@@ -191,6 +191,8 @@ _TRES_BOUNDS = {"node": "nodes", "gres/gpu": "gpus", "cpu": "cpus"}
 
 def _qos(qos: Qos, facts: Facts) -> dict[str, Any]:
     data: dict[str, Any] = {"name": qos.name}
+    if not any(flag.startswith("Partition") for flag in qos.flags):
+        data["replaces"] = False
     if any(a.default_qos == qos.name for a in facts.associations or ()):
         data["default"] = True
     if qos.max_time is not None:

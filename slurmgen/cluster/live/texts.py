@@ -34,5 +34,6 @@ QOS = (
     "MaxJobsPerUser",
     "MaxSubmitPerUser",
     "Preempt",
+    "Flags",
 )  # fmt: skip
 USER = ("User", "DefaultAccount")

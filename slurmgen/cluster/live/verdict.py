@@ -83,7 +83,11 @@ def _check_limits(
     if kind is None:
         candidates = [*_candidates(spec, live, ask)] or [None]
     tried = []
-    for candidate in candidates:
+    for kind in candidates:
+        candidate = kind
+        if candidate is not None and len(candidates) > 1:
+            # Nodes of several kinds may make up the number together.
+            candidate = candidate.model_copy(update={"count": None})
         own = ask._replace(node_type=candidate)
         found: list[Problem] = []
         limits.check(spec, live, own, list(plan.directives), found)

@@ -116,7 +116,11 @@ def test_what_is_missing_is_said() -> None:
 
 ACCOUNTS = {
     "associations": "proj||normal,debug|normal||\nother||normal|normal||\n",
-    "qos": "normal|2-00:00:00||||||\ndebug|00:30:00|node=2|gres/gpu=4||1|5|\nsecret|||||||normal\n",
+    "qos": """\
+normal|2-00:00:00|||||||
+debug|00:30:00|node=2|gres/gpu=4||1|5||
+secret|||||||normal|
+""",
     "user": "me|proj\n",
 }
 
@@ -130,6 +134,7 @@ def test_accounts_and_qos() -> None:
     assert [qos.name for qos in profile.qos] == ["normal", "debug"]
     normal, debug = profile.qos
     assert normal.default
+    assert not normal.replaces
     assert normal.max_time == "2-00:00:00"
     assert (debug.max_nodes, debug.max_gpus, debug.max_time) == (2, 4, "00:30:00")
     assert debug.note == "1 running jobs a user at most; 5 submitted jobs a user at most"
