@@ -61,7 +61,8 @@ def _partitions(spec: JobSpec, profile: Profile) -> list[Partition | None]:
     }
     found: list[Partition | None] = []
     last: list[Partition | None] = []
-    for place in sorted(profile.partitions, key=lambda place: not place.default):
+    # One that must not be named is the site's own choice as much as a default is.
+    for place in sorted(profile.partitions, key=lambda p: (not p.default, p.unnamed is None)):
         if place.access or place.preemptible:
             continue
         held = set(place.node_types)

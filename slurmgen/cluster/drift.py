@@ -165,9 +165,12 @@ def _bounds(noun: str, place: Selectable, other: Selectable) -> Iterator[str]:
     for key, what in _BOUNDS.items():
         written, there = getattr(place, key), getattr(other, key)
         # A rule by node count says more than one number can.
-        by_condition = any(getattr(limit, key) is not None for limit in place.limits)
-        if by_condition and written is None:
-            written = _loosest(key, place)
+        by_condition = [getattr(limit, key) for limit in place.limits]
+        if written is None and any(value is not None for value in by_condition):
+            if None in by_condition:
+                # No one number lets through what the rules do.
+                continue
+            written = _loosest(key, by_condition)
         if written is None and there is None:
             continue
         if _value_or_none(key, written) != _value_or_none(key, there):
@@ -178,9 +181,8 @@ def _value_or_none(key: str, value: Any) -> Any:
     return None if value is None else _value(key, value)
 
 
-def _loosest(key: str, place: Selectable) -> Any:
-    """Of the bounds by condition the one that Slurm's single one has to let through."""
-    values = [getattr(limit, key) for limit in place.limits if getattr(limit, key) is not None]
+def _loosest(key: str, values: list[Any]) -> Any:
+    """Of bounds by condition the one that Slurm's single one has to let through."""
     numbers = {value: _value(key, value) for value in values}
 
     def size(value: Any) -> float:

@@ -91,9 +91,13 @@ def _features_of_all(profile: Profile) -> set[str]:
 
 
 def _partitions(profile: Profile) -> tuple[PartitionShape, ...]:
-    known = sorted(profile.partitions, key=lambda partition: not partition.default)
+    known = sorted(profile.partitions, key=_rank)
     found = [_partition(partition, profile) for partition in known]
     names = {partition.name for partition in known}
+    usual = profile.defaults.get("partition")
+    if usual is not None and usual not in names:
+        names.add(usual)
+        found.append(_words(usual, _groups(usual, (), profile), {}, profile))
     for kind in profile.node_types:
         for name in (kind.select.partition or "").split(","):
             if name and name not in names:
@@ -105,6 +109,15 @@ def _partitions(profile: Profile) -> tuple[PartitionShape, ...]:
         # No partition is named for them, so it is where a job goes that names none.
         found.insert(0, _words(_PARTITION, rest if taken else (), {}, profile))
     return tuple(found)
+
+
+def _rank(partition: Partition) -> tuple[bool, bool, float]:
+    """The first one is where a job goes that names none: if no default is known, the widest of
+    those that must not be named."""
+    seconds = parse_time(partition.max_time or "0")
+    longest = float("-inf") if seconds is None else -float(seconds)
+    unnamed = partition.unnamed is not None
+    return not partition.default, not unnamed, longest if unnamed else 0
 
 
 def _partition(partition: Partition, profile: Profile) -> PartitionShape:
