@@ -78,7 +78,7 @@ def test_detect_keep_and_diff(sandbox: Sandbox, tmp_path: Path) -> None:
         slurmgen(environment, tmp_path, "cluster", "detect", "--format", "json").stdout
     )
     assert [kind["name"] for kind in data["node_types"]] == ["a100", "cpu"]
-    assert data["slurm"] == sandbox.version
+    assert sandbox.version.startswith(f"{data['slurm']}.")
 
 
 def test_a_detected_profile_makes_jobs_that_run(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -131,11 +131,10 @@ def test_formats(sandbox: Sandbox, tmp_path: Path, format_: str) -> None:
         assert "::error file=job.yaml,line=1" in done.stdout
     else:
         results = json.loads(done.stdout)["runs"][0]["results"]
-        assert "live-cluster" in {result["ruleId"] for result in results} or "SG005" in str(results)
+        assert [r["ruleId"] for r in results if "index 99" in r["message"]["text"]] == ["SG005"]
 
 
 def test_what_only_slurm_knows(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A dependency on a job that never was: 22.05 takes it, so a reservation in its place."""
     job = f"{JOB}sbatch: {{clusters: nowhere}}\n"
     done = slurmgen(sandbox.environment(), tmp_path, "check", "job.yaml", job=job)
     assert done.returncode == 1
