@@ -293,6 +293,9 @@ def sandbox_up(
     netns: Annotated[
         bool, typer.Option("--netns", help="A network of its own for each node; takes root.")
     ] = False,
+    accounting: Annotated[
+        bool, typer.Option("--accounting", help="With slurmdbd and MariaDB: sacct works.")
+    ] = False,
     directory: SandboxFolder = None,
 ) -> None:
     """Start a sandbox; prints the line that makes a shell use it."""
@@ -310,6 +313,7 @@ def sandbox_up(
             partitions=tuple(partition or ("gpu",)),
             grace_seconds=grace,
             netns=netns,
+            accounting=accounting,
             directory=directory,
         )
     )

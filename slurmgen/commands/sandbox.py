@@ -33,6 +33,7 @@ def up(
     extra_conf: Sequence[str] = _SHAPE.extra_conf,
     grace_seconds: int | None = None,
     netns: bool = False,
+    accounting: bool = False,
 ) -> int:
     """Start a sandbox; print the line that makes a shell use it.
 
@@ -50,7 +51,7 @@ def up(
         shape = Shape(
             nodes=_SHAPE.nodes if nodes is None else nodes, extra_conf=tuple(extra_conf), **given
         )
-        return _start(shape, name, directory, netns=netns)
+        return _start(shape, name, directory, netns=netns, accounting=accounting)
     other = [key for key, value in given.items() if value != getattr(_SHAPE, key)]
     if other:
         options = " ".join(f"--{key.split('_')[0].removesuffix('s')}" for key in other)
@@ -59,7 +60,7 @@ def up(
             fix="leave one of them out; --nodes is how many of each kind there are at most",
         )
     shape, told = _like(like, _OF_EACH_KIND if nodes is None else nodes)
-    status = _start(shape, name, directory, netns=netns)
+    status = _start(shape, name, directory, netns=netns, accounting=accounting)
     for line in told:
         report.note(f"slurmgen: {line}")
     return status
@@ -74,8 +75,12 @@ def _like(cluster: str, nodes: int) -> Like:
     return shape_like(profile, nodes)
 
 
-def _start(shape: Shape, name: str, directory: Path | None, *, netns: bool) -> int:
-    sandbox = Sandbox.up(name=name, shape=shape, directory=directory, netns=netns)
+def _start(
+    shape: Shape, name: str, directory: Path | None, *, netns: bool, accounting: bool
+) -> int:
+    sandbox = Sandbox.up(
+        name=name, shape=shape, directory=directory, netns=netns, accounting=accounting
+    )
     report.note(
         f"slurmgen: sandbox {name!r} is up: Slurm {sandbox.version}, "
         + ", ".join(f"{group.nodes} x {group.gres or 'no GPU'}" for group in shape.node_groups)
@@ -89,6 +94,11 @@ def _start(shape: Shape, name: str, directory: Path | None, *, netns: bool) -> i
         report.note(
             "slurmgen: its ports are open on every interface of this machine: binding them to "
             "loopback takes root or user namespaces (munge still lets nobody else in)"
+        )
+    if accounting and not netns:
+        report.note(
+            "slurmgen: slurmdbd's port is open on every interface of this machine: it knows no "
+            "way to bind it (munge still lets nobody else in)"
         )
     report.out(f"export SLURM_CONF={sandbox.slurm_conf}\n")
     return EXIT_OK

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _PER_OCTET = 250
 _BLOCKS = range(16, 250)
-_PORTS_PER_BLOCK = MAX_NODES + 1
+# The controller's, the nodes' and that of slurmdbd.
+_PORTS_PER_BLOCK = MAX_NODES + 2
 _FIRST_PORT = 17_000
 _SEARCH_SECONDS = 30
 # Job ids between the first ones of two sandboxes. The jobs' ports (12000 and up) stay below
@@ -44,11 +45,14 @@ class Layout(Protocol):
     def node_port(self, number: int) -> int: ...
 
     @property
+    def accounting_port(self) -> int: ...
+
+    @property
     def first_job_id(self) -> int: ...
 
 
 class Addresses(NamedTuple):
-    """127.`block`.0.0/16, and ports from `port` on: the controller's, then the nodes'."""
+    """127.`block`.0.0/16, and ports from `port` on: the controller's, the nodes', slurmdbd's."""
 
     block: int
     port: int
@@ -68,6 +72,10 @@ class Addresses(NamedTuple):
 
     def node_port(self, number: int) -> int:
         return self.port + number
+
+    @property
+    def accounting_port(self) -> int:
+        return self.port + MAX_NODES + 1
 
     @property
     def first_job_id(self) -> int:
@@ -129,6 +137,8 @@ def claim(claims: contextlib.ExitStack, name: str) -> bool:
 
 def _all_free(addresses: Addresses, nodes: int, *, loopback_only: bool) -> bool:
     listeners = [(addresses.controller, addresses.port)]
+    # slurmdbd listens on every address, whatever it is told.
+    listeners += [("", addresses.accounting_port)]
     listeners += [(addresses.node(i), addresses.node_port(i)) for i in range(1, nodes + 1)]
     return all(_is_free(host if loopback_only else "", port) for host, port in listeners)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.sandbox import accounting
 from slurmgen.sandbox.shape import PREEMPTOR
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Setting(NamedTuple):
     release: tuple[int, int]
     loopback_only: bool
     own_networks: bool
+    accounting: bool
     gpu_files: tuple[Path, ...]
 
 
@@ -43,6 +45,13 @@ def configuration_files(shape: Shape, setting: Setting) -> dict[str, str]:
         # and that is where a node calls back. slurmd hands its own file down to its jobs.
         files[setting.folder.task_prolog.name] = (
             f"#!/bin/sh\necho export SLURM_CONF={setting.folder.slurm_conf}\n"
+        )
+    if setting.accounting:
+        files["slurmdbd.conf"] = accounting.slurmdbd_conf(
+            setting.folder,
+            user=setting.user,
+            address=setting.addresses.controller,
+            port=setting.addresses.accounting_port,
         )
     if setting.release >= (23, 2):
         # Without a cgroup file system to its liking slurmd refuses to start; older releases
@@ -84,7 +93,7 @@ def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
     named = setting.loopback_only or setting.own_networks
     controller = CONTROLLER if named else "localhost"
     settings = {
-        "ClusterName": "sandbox",
+        "ClusterName": accounting.CLUSTER,
         "SlurmctldHost": f"{controller}({addresses.controller})",
         "SlurmctldPort": str(addresses.controller_port),
         "SlurmUser": setting.user,
@@ -123,6 +132,13 @@ def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
     }
     if any(group.gres for group in shape.node_groups):
         settings["GresTypes"] = "gpu"
+    if setting.accounting:
+        settings |= accounting.slurm_settings(
+            folder,
+            address=addresses.controller,
+            port=addresses.accounting_port,
+            release=setting.release,
+        )
     if shape.grace_seconds is not None:
         settings |= {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
     return settings

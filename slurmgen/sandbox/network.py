@@ -35,7 +35,7 @@ _PREFIX = 21
 _SWITCH, _MACHINE, _CONTROLLER = 1, 2, 3
 _FIRST_NODE = 11
 # Slurm's own: nobody else listens in these namespaces.
-_CONTROLLER_PORT, _NODE_PORT = 6817, 6818
+_CONTROLLER_PORT, _NODE_PORT, _ACCOUNTING_PORT = 6817, 6818, 6819
 _SECONDS = 30
 
 
@@ -71,6 +71,10 @@ class Network(NamedTuple):
 
     def node_port(self, number: int) -> int:  # noqa: ARG002
         return _NODE_PORT
+
+    @property
+    def accounting_port(self) -> int:
+        return _ACCOUNTING_PORT
 
     @property
     def first_job_id(self) -> int:

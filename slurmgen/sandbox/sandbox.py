@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.sandbox import accounting as accounts
 from slurmgen.sandbox.folder import Folder, sandbox_names
 from slurmgen.sandbox.interruption import Interruptions
 from slurmgen.sandbox.network import Network, require_networks
@@ -80,21 +81,25 @@ class Sandbox:
         shape: Shape | None = None,
         directory: Path | None = None,
         netns: bool = False,
+        accounting: bool = False,
     ) -> Sandbox:
         """Start the sandbox `name` and return when every node takes jobs.
 
         directory: holds a folder for each sandbox; by default the user's own
         ($XDG_STATE_HOME/slurmgen/sandbox).
         netns: gives each node a network of its own; takes root.
+        accounting: with slurmdbd and MariaDB, so that sacct works.
 
         Remains of a crashed one are cleared away first. If it fails or is interrupted, no
         process and no folder is left. `UsageError` if it is up already, `UnavailableError`
-        if Slurm is missing or does not start, or if `netns` can't be had.
+        if Slurm is missing or does not start, or if `netns` or `accounting` can't be had.
         """
         shape = shape or Shape()
         programs = find_programs()
         if netns:
             require_networks()
+        if accounting:
+            accounts.find_programs()
         folder = Folder.of(name, directory)
         with folder.locked(), Interruptions() as interruptions:
             _refuse_foreign(name, folder)
@@ -106,7 +111,9 @@ class Sandbox:
             _clear(folder)
             try:
                 folder.create()
-                reach = start(folder, shape, programs, interruptions, netns=netns)
+                reach = start(
+                    folder, shape, programs, interruptions, netns=netns, accounting=accounting
+                )
                 sandbox = cls(name, shape, programs.version, reach, folder)
                 sandbox._describe()
                 interruptions.check()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
+from slurmgen.sandbox import accounting as accounts
 from slurmgen.sandbox import isolation, keeper
 from slurmgen.sandbox.addresses import claimed_addresses
 from slurmgen.sandbox.configuration import (
@@ -55,7 +56,13 @@ class Reach(NamedTuple):
 
 
 def start(
-    folder: Folder, shape: Shape, programs: Programs, interruptions: Interruptions, *, netns: bool
+    folder: Folder,
+    shape: Shape,
+    programs: Programs,
+    interruptions: Interruptions,
+    *,
+    netns: bool,
+    accounting: bool,
 ) -> Reach:
     """Start everything in the new `folder`.
 
@@ -85,6 +92,7 @@ def start(
             release=programs.release,
             loopback_only=reach.loopback_only,
             own_networks=network is not None,
+            accounting=accounting,
             gpu_files=gpu_files,
         )
         for name, text in configuration_files(shape, setting).items():
@@ -95,6 +103,8 @@ def start(
         interruptions.check()
         _start_munged(folder, programs)
         interruptions.check()
+        if accounting:
+            _start_accounting(folder, setting.user, reach, namespaces, interruptions)
         _start_daemons(folder, [_controller(folder, programs, reach, namespaces)])
         interruptions.check()
         nodes = [
@@ -226,6 +236,26 @@ def _no_networks(folder: Folder) -> UnavailableError:
         f"this machine allows no networks of a sandbox's own{said}",
         fix="allow root to make namespaces (docker run --privileged), or leave out --netns",
     )
+
+
+def _start_accounting(
+    folder: Folder,
+    user: str,
+    reach: Reach,
+    namespaces: Namespaces | None,
+    interruptions: Interruptions,
+) -> None:
+    programs = accounts.find_programs()
+    environment = daemon_environment(folder)
+    accounts.start_database(folder, programs, environment, interruptions.check)
+    daemon: dict[str, object] = {
+        "argv": [programs.slurmdbd],
+        "env": {**environment, **accounts.database_environment(folder)},
+        "host": CONTROLLER if reach.named else "",
+        "network": namespaces.controller if namespaces else "",
+    }
+    _start_daemons(folder, [daemon])
+    accounts.register(programs, environment, user=user, folder=folder, check=interruptions.check)
 
 
 def _controller(
