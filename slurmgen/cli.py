@@ -286,6 +286,26 @@ def rehearse(
 
 @app.command(
     epilog=_examples(
+        "slurmgen check job.yaml",
+        "slurmgen check --cluster perlmutter job.yaml",
+    ),
+)
+def check(
+    job: Job,
+    cluster: Cluster = None,
+    set_: Set = None,
+    format_: Annotated[
+        str, typer.Option("--format", metavar="text|json|github|sarif", help="How to report.")
+    ] = "text",
+) -> None:
+    """Say what lint, the profile and the cluster itself have against a job."""
+    from slurmgen.commands import check as verb
+
+    raise typer.Exit(verb.run(job, cluster=cluster, overrides=set_ or (), format_=format_))
+
+
+@app.command(
+    epilog=_examples(
         "slurmgen lint train.sbatch",
         "slurmgen lint --diff scripts/          what --fix would change",
         "slurmgen lint --explain SG110",
@@ -398,6 +418,25 @@ def cluster_show(
     from slurmgen.commands import cluster as verb
 
     raise typer.Exit(verb.show(name, format_=format_))
+
+
+@cluster_app.command("detect")
+def cluster_detect(format_: Format = "text") -> None:
+    """Print the profile that the Slurm of this machine makes."""
+    from slurmgen.commands import cluster as verb
+
+    raise typer.Exit(verb.detect_live(format_=format_))
+
+
+@cluster_app.command("diff")
+def cluster_diff(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A profile: a name or a file.")],
+    format_: Format = "text",
+) -> None:
+    """Say where a profile and the Slurm of this machine have drifted apart."""
+    from slurmgen.commands import cluster as verb
+
+    raise typer.Exit(verb.diff(name, format_=format_))
 
 
 @template_app.command("list")
@@ -519,7 +558,13 @@ def schema(
 @sandbox_app.command("up")
 def sandbox_up(
     name: SandboxName = "default",
-    nodes: Annotated[int, typer.Option(help="Nodes.")] = 2,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER", help="Partitions, limits and nodes of this profile."),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(help="Nodes (2), with --like of each kind at most (4).")
+    ] = None,
     gpus: Annotated[int, typer.Option(help="Pretend GPUs per node.")] = 4,
     gpu_type: Annotated[str, typer.Option(help="Their type.")] = "a100",
     cpus: Annotated[int, typer.Option(help="Pretend CPUs per node.")] = 64,
@@ -548,6 +593,7 @@ def sandbox_up(
     raise typer.Exit(
         verb.up(
             name=name,
+            like=like,
             nodes=nodes,
             gpus_per_node=gpus,
             gpu_type=gpu_type,

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import launchers
-from slurmgen.cluster import additions, limits
+from slurmgen.cluster import additions, choice, limits
 from slurmgen.cluster.limits import Ask
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.gres import asked_gpus
@@ -52,7 +52,7 @@ class JobPlan(NamedTuple):
     task evaluates, or None where `words` are literal; both are empty where `script` is the
     job's own. `time` is in seconds, None
     where no limit is given. `cpus_per_task` is Slurm's, `cpus_per_rank` a rank's share;
-    None where they are left to the site.
+    None where they are left to the site. `notes` says what was chosen where the job left it open.
     """
 
     source: str
@@ -90,6 +90,7 @@ class JobPlan(NamedTuple):
     container_gpu: str | None = None
     gpus_on_srun: bool = False
     vars: tuple[tuple[str, Value], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def world_size(self) -> int:
@@ -143,6 +144,8 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     source: the name of the job file, for the header and the default job name.
     Raises PlanError with every problem found.
     """
+    if choice.is_open(spec):
+        return _resolve_choice(spec, profile, source)
     given_type, gpus = asked_gpus(spec.gpus_per_node)
     job_name = spec.job_name or PurePath(source).stem or "job"
     if spec.script is not None:
@@ -225,6 +228,21 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         gpus_on_srun=bool(gpus) and profile.gpus.step is not None,
         vars=tuple(spec.vars.items()),
     )
+
+
+def _resolve_choice(spec: JobSpec, profile: Profile, source: str) -> JobPlan:
+    """The plan with the first partition and QOS in which the job has no problem."""
+    if spec.script is not None:
+        raise PlanError(choice.unknown_ranks(spec))
+    passed = []
+    for candidate in choice.candidates(spec, profile):
+        try:
+            plan = resolve(candidate.spec, profile, source=source)
+        except PlanError as error:
+            passed.append((candidate, error.problems[0]))
+        else:
+            return plan._replace(notes=(choice.reason(candidate, profile, passed),))
+    raise PlanError(choice.none_fits(spec, profile, passed))
 
 
 def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str) -> JobPlan:

@@ -1,8 +1,9 @@
 """A job against the bounds of its partition, its QOS and the whole cluster.
 
 A QOS comes before the partition: every bound that it gives counts in place of the
-partition's. Of several bounds of a kind the tightest is told, with the nearest job that
-would fit and the other partition or QOS that takes this one.
+partition's, unless it says that it does not replace them. Of several bounds of a kind the
+tightest is told, with the nearest job that would fit and the other partition or QOS that takes
+this one.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def _tightest(
     replaced: set[str] = set()
     if qos is not None:
         of_qos = list(_bounds_of(qos, f"QOS {qos.name}", job))
-        replaced = {field for field, _ in of_qos}
+        replaced = {field for field, _ in of_qos} if qos.replaces else set()
         _merge(found, of_qos)
     if partition is not None:
         rest = _bounds_of(partition, f"partition {partition.name}", job)

@@ -53,6 +53,14 @@ def choose_node_type(
     ]
     if gpus:
         kinds = [kind for kind in kinds if kind.gpu or kind.gpus_per_node]
+        if gpu_type is None and not kinds and partition is not None and partition.node_types:
+            refuse(
+                problems,
+                "gpus_per_node",
+                f"partition {partition.name} has no nodes with GPUs",
+                UNAVAILABLE,
+                "remove gpus_per_node, or choose another partition",
+            )
     if gpu_type is not None:
         typed = [kind for kind in kinds if gpu_type in (kind.gpu, kind.name)]
         typed = typed or [kind for kind in kinds if kind.gpu is None]

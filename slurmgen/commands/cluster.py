@@ -1,7 +1,8 @@
-"""slurmgen cluster: which profiles there are, and what one says."""
+"""slurmgen cluster: the profiles, and what the Slurm of this machine says."""
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import socket
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING
 from slurmgen import report
 from slurmgen.cluster import detect, generic
 from slurmgen.cluster.load import find_profile, profile_files, read_profile
-from slurmgen.errors import EXIT_OK, UsageError
+from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from slurmgen.project import project_root
 
 if TYPE_CHECKING:
+    from slurmgen.cluster.live.facts import Facts
     from slurmgen.cluster.profile import NodeType, Profile
 
 _FORMATS = ("text", "json")
@@ -57,6 +59,52 @@ def show(name: str, *, format_: str = "text") -> int:
 
     report.out("\n".join(describe(profile)) + "\n")
     return EXIT_OK
+
+
+def detect_live(*, format_: str = "text") -> int:
+    """The profile that the Slurm of this machine makes, as a file to read, mend and keep."""
+    _check_format(format_)
+    from slurmgen.cluster.live.profile import profile_data
+
+    data = profile_data(live_facts())
+    if format_ == "json":
+        report.out(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        return EXIT_OK
+    from slurmgen.cluster.live.writing import profile_text
+
+    report.out(profile_text(data))
+    return EXIT_OK
+
+
+def diff(name: str, *, format_: str = "text") -> int:
+    """Where a profile and the Slurm of this machine have drifted apart: a line for each."""
+    _check_format(format_)
+    from slurmgen.cluster.drift import differences
+
+    profile = read_profile(find_profile(name, _root()))
+    lines = differences(profile, live_profile(live_facts()))
+    if format_ == "json":
+        report.out(json.dumps(lines, indent=2, ensure_ascii=False) + "\n")
+    else:
+        report.out("".join(f"{line}\n" for line in lines))
+    return EXIT_FINDINGS if lines else EXIT_OK
+
+
+def live_facts() -> Facts:
+    """What the Slurm of this machine says; raises UnavailableError."""
+    from slurmgen.cluster.live import facts
+    from slurmgen.slurm import cluster, sbatch
+
+    environment, _ = sbatch.clean_environment(os.environ)
+    return facts.read(cluster.ask(environment, getpass.getuser()))
+
+
+def live_profile(found: Facts, *, with_names: bool = False) -> Profile:
+    """The profile of those facts."""
+    from slurmgen.cluster.live.profile import profile_data
+    from slurmgen.cluster.profile import Profile
+
+    return Profile(**profile_data(found, with_names=with_names))
 
 
 def _check_format(given: str) -> None:

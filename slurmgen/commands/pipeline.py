@@ -55,6 +55,7 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     except PlanError as error:
         found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
+    _note_all(plan.notes)
     _note_job(loaded.spec, profile, plan)
     if loaded.spec.job_name is None:
         _check_default_name(plan.job_name, job)
@@ -93,6 +94,19 @@ def profile_for(cluster: str | None, root: Path) -> Profile:
 
         _note_all(doubts.of_profile(profile))
     return profile
+
+
+def recognised(job: str) -> str | None:
+    """The cluster on which this runs, where a profile says how one knows it."""
+    import socket
+
+    from slurmgen.cluster.detect import recognise
+
+    found = recognise(job_folder(job), os.environ, socket.gethostname())
+    if found is None:
+        return None
+    report.note(f"slurmgen: this is {found.name} ({found.sign}); --cluster NAME says otherwise")
+    return found.name
 
 
 def require_ranks(plan: JobPlan, verb: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from slurmgen import report
 from slurmgen.errors import EXIT_OK, UsageError
@@ -10,16 +11,20 @@ from slurmgen.sandbox import DEFAULT_NAME, Sandbox, Shape, faults, remove, statu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from slurmgen.sandbox.like import Like
 
 _SHAPE = Shape()
+# Enough for the two or four nodes of most jobs.
+_OF_EACH_KIND = 4
 
 
 def up(
     *,
     name: str = DEFAULT_NAME,
     directory: Path | None = None,
-    nodes: int = _SHAPE.nodes,
+    like: str | None = None,
+    nodes: int | None = None,
     gpus_per_node: int = _SHAPE.gpus_per_node,
     gpu_type: str = _SHAPE.gpu_type,
     cpus_per_node: int = _SHAPE.cpus_per_node,
@@ -30,17 +35,49 @@ def up(
     netns: bool = False,
     accounting: bool = False,
 ) -> int:
-    """Start a sandbox; print the line that makes a shell use it."""
-    shape = Shape(
-        nodes=nodes,
-        gpus_per_node=gpus_per_node,
-        gpu_type=gpu_type,
-        cpus_per_node=cpus_per_node,
-        memory_mb=memory_mb,
-        partitions=tuple(partitions),
-        extra_conf=tuple(extra_conf),
-        grace_seconds=grace_seconds,
-    )
+    """Start a sandbox; print the line that makes a shell use it.
+
+    like: the cluster profile after which it is made; nodes are then the most of each kind.
+    """
+    given: dict[str, Any] = {
+        "gpus_per_node": gpus_per_node,
+        "gpu_type": gpu_type,
+        "cpus_per_node": cpus_per_node,
+        "memory_mb": memory_mb,
+        "partitions": tuple(partitions),
+        "grace_seconds": grace_seconds,
+    }
+    if like is None:
+        shape = Shape(
+            nodes=_SHAPE.nodes if nodes is None else nodes, extra_conf=tuple(extra_conf), **given
+        )
+        return _start(shape, name, directory, netns=netns, accounting=accounting)
+    other = [key for key, value in given.items() if value != getattr(_SHAPE, key)]
+    if other:
+        options = " ".join(f"--{key.split('_')[0].removesuffix('s')}" for key in other)
+        raise UsageError(
+            f"--like says what nodes and partitions are, and so does {options}",
+            fix="leave one of them out; --nodes is how many of each kind there are at most",
+        )
+    shape, told = _like(like, _OF_EACH_KIND if nodes is None else nodes)
+    status = _start(shape, name, directory, netns=netns, accounting=accounting)
+    for line in told:
+        report.note(f"slurmgen: {line}")
+    return status
+
+
+def _like(cluster: str, nodes: int) -> Like:
+    from slurmgen.cluster.load import find_profile, read_profile
+    from slurmgen.project import project_root
+    from slurmgen.sandbox.like import shape_like
+
+    profile = read_profile(find_profile(cluster, project_root(Path.cwd() / "job.yaml")))
+    return shape_like(profile, nodes)
+
+
+def _start(
+    shape: Shape, name: str, directory: Path | None, *, netns: bool, accounting: bool
+) -> int:
     sandbox = Sandbox.up(
         name=name, shape=shape, directory=directory, netns=netns, accounting=accounting
     )

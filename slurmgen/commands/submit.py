@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import getpass
 import os
-import socket
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen import report
-from slurmgen.commands.pipeline import as_linted, job_folder, plan_job, render_job
+from slurmgen.commands.pipeline import as_linted, plan_job, recognised, render_job
 from slurmgen.diagnostics import ERROR
 from slurmgen.errors import EXIT_OK, FaultyJob, UnavailableError
 from slurmgen.slurm import sbatch
@@ -44,7 +43,7 @@ def run(
 
     With `wait`, progress goes to stderr and the job's exit code is returned.
     """
-    cluster = cluster or _here(job)
+    cluster = cluster or recognised(job)
     planned = plan_job(job, cluster=cluster, overrides=overrides)
     environment, dropped = sbatch.clean_environment(os.environ)
     answer = _hand_over(planned, environment, dropped, test_only=test_only)
@@ -59,17 +58,6 @@ def run(
         job_id = answer.job_id
         report.note(f"slurmgen: job {job_id} goes on; `scancel {job_id}` ends it")
         raise
-
-
-def _here(job: str) -> str | None:
-    """The cluster on which this runs, where a profile says how one knows it."""
-    from slurmgen.cluster.detect import recognise
-
-    found = recognise(job_folder(job), os.environ, socket.gethostname())
-    if found is None:
-        return None
-    report.note(f"slurmgen: this is {found.name} ({found.sign}); --cluster NAME says otherwise")
-    return found.name
 
 
 def submit_planned(planned: Planned) -> str:

@@ -180,7 +180,7 @@ def _partition_lines(shape: Shape) -> list[str]:
             words.append(f"MaxNodes={partition.max_nodes}")
         if shape.grace_seconds is not None:
             words.append(f"PriorityTier=1 PreemptMode=REQUEUE GraceTime={shape.grace_seconds}")
-        lines.append(" ".join([*words, "State=UP"]))
+        lines.append(" ".join([*words, *partition.further, "State=UP"]))
     if shape.grace_seconds is not None:
         lines.append(
             f"PartitionName={PREEMPTOR} Nodes=ALL Default=NO Hidden=YES DefaultTime=1 "

@@ -81,7 +81,8 @@ class NodeGroup:
 class PartitionShape:
     """A partition: its node groups, as they are counted from 0, and its limits.
 
-    groups: none for all. max_minutes: the time limit; none for no limit.
+    groups: none for all. max_minutes: the time limit; none for no limit. further: other words
+    of its line in slurm.conf, such as `MaxMemPerNode=1000`.
     """
 
     name: str
@@ -89,6 +90,7 @@ class PartitionShape:
     max_minutes: int | None = None
     min_nodes: int = 1
     max_nodes: int | None = None
+    further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _WORD.fullmatch(self.name) or self.name.upper() in {"ALL", "DEFAULT"}:
@@ -100,7 +102,8 @@ class PartitionShape:
             _require_range("the time limit (minutes)", self.max_minutes, 1, 1 << 24)
         _require_range("the fewest nodes of a job", self.min_nodes, 1, MAX_NODES)
         if self.max_nodes is not None:
-            _require_range("the most nodes of a job", self.max_nodes, self.min_nodes, MAX_NODES)
+            # Of a large cluster it is more than a sandbox has.
+            _require_range("the most nodes of a job", self.max_nodes, self.min_nodes, 65_533)
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
+from slurmgen.slurm.call import call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_INSTALL = (
-    "run it on a login node of the cluster; without Slurm, `slurmgen run JOB` runs the job on "
-    "this machine and `slurmgen sandbox up` starts a real Slurm here"
-)
-# sbatch retries for minutes against a dead controller; a person has given up by then.
-_TIMEOUT = 120
+
+class Refused(UnavailableError):
+    """sbatch did not take the job; `said` is its own words."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(
+            f"sbatch refused the job (exit {status}):\n{indent(said)}",
+            fix="nothing was submitted; change what it names, then submit again",
+        )
+        self.said = said.strip()
 
 
 class Submitted(NamedTuple):
@@ -52,20 +56,17 @@ def submit(
     """Hand `script` to sbatch on its standard input.
 
     Returns the job, or with `test_only` what sbatch said about when it would start.
-    Raises UnavailableError, with Slurm's own sentence, where sbatch is missing, refuses
-    or gives no answer.
+    Raises Refused, with Slurm's own sentence, where sbatch does not take it, and another
+    UnavailableError where sbatch is missing or gives no answer.
     """
     command = ["sbatch", "--test-only"] if test_only else ["sbatch", "--parsable"]
     # A file, not a pipe: sbatch reads it in one go, and a large one never blocks.
     with tempfile.TemporaryFile() as file:
         file.write(script.encode())
         file.seek(0)
-        done = _run(command, environment, file)
+        done = call(command, environment, file)
     if done.returncode != 0:
-        raise UnavailableError(
-            f"sbatch refused the job (exit {done.returncode}):\n{indent(done.stderr)}",
-            fix="nothing was submitted; change what it names, then submit again",
-        )
+        raise Refused(done.returncode, done.stderr)
     if test_only:
         return done.stderr.strip()
     job_id, _, cluster = done.stdout.strip().partition(";")
@@ -79,42 +80,13 @@ def submit(
 
 def version(environment: Mapping[str, str]) -> str:
     """The release line of the sbatch on PATH, such as `22.05`; raises UnavailableError."""
-    answer = _run(["sbatch", "--version"], environment).stdout
+    answer = call(["sbatch", "--version"], environment).stdout
     found = re.search(r"\d+\.\d+", answer)
     if found is None:
         raise UnavailableError(
             f"sbatch --version answered {answer.strip()!r}", fix="check which sbatch is on PATH"
         )
     return found.group()
-
-
-def _run(
-    command: list[str], environment: Mapping[str, str], stdin: IO[bytes] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """One of Slurm's programs and what it said; raises UnavailableError where it can't answer."""
-    try:
-        return subprocess.run(
-            command,
-            stdin=stdin or subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            env=dict(environment),
-            timeout=_TIMEOUT,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise UnavailableError(f"{command[0]} is not on PATH", fix=_INSTALL) from None
-    except OSError as error:
-        raise UnavailableError(
-            f"cannot run {command[0]}: {error.strerror}", fix=_INSTALL
-        ) from error
-    except subprocess.TimeoutExpired:
-        raise UnavailableError(
-            f"{command[0]} gave no answer for {_TIMEOUT} s",
-            fix="look with squeue whether the job was taken before you submit it again",
-        ) from None
 
 
 def indent(text: str) -> str:
@@ -144,7 +116,7 @@ def job_states(job: Submitted, environment: Mapping[str, str]) -> list[State] | 
     be there. Raises UnavailableError where the controller does not answer.
     """
     where = ["-M", job.cluster] if job.cluster else []
-    done = _run(["scontrol", *where, "show", "job", job.job_id], environment)
+    done = call(["scontrol", *where, "show", "job", job.job_id], environment)
     if done.returncode != 0:
         if "Invalid job id" in done.stderr:
             return None

@@ -67,10 +67,13 @@ class JobSpec(SpecModel):
     )
     partition: f.NameList | None = Field(
         None,
-        description="where the job runs, --partition; several: the first that can start it",
+        description="where the job runs, --partition; several: the first that can start it; "
+        "auto: the first of the cluster profile's that takes the job",
         examples=["gpu"],
     )
-    qos: f.Identifier | None = Field(None, description="quality of service, --qos")
+    qos: f.Identifier | None = Field(
+        None, description="quality of service, --qos; auto: as for partition"
+    )
     reservation: f.Identifier | None = Field(
         None,
         description="nodes that were set aside, --reservation",

@@ -34,6 +34,11 @@ class _Spec(SimpleNamespace):
     __slots__ = ("model_fields_set",)
     model_fields_set: set[str]
 
+    def __copy__(self) -> _Spec:
+        other = _Spec(**self.__dict__)
+        other.model_fields_set = set(self.model_fields_set)
+        return other
+
 
 class _Doubtful(Exception):
     """Let Pydantic judge."""

@@ -62,4 +62,10 @@ class Partition(Selectable):
 
 
 class Qos(Selectable):
-    """A QOS. Every bound that it gives counts in place of the partition's."""
+    """A QOS.
+
+    replaces: every bound that it gives counts in place of the partition's, as sites mean it and
+    Slurm does it with the flags PartitionTimeLimit and the like; else the tighter of the two.
+    """
+
+    replaces: bool = True

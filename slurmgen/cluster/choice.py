@@ -1,0 +1,147 @@
+"""`partition: auto` and `qos: auto`: which of a profile's take a job, and why.
+
+The site's own default comes first, then the order of the profile, which is for whoever wrote
+it to decide. What needs special access, or is stopped for other jobs, a person has to name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.cluster.problems import refuse
+from slurmgen.spec.gres import asked_gpus
+from slurmgen.spec.replaced import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from slurmgen.cluster.profile import Partition, Profile, Qos
+    from slurmgen.launchers import Problem
+    from slurmgen.spec.job import JobSpec
+
+AUTO = "auto"
+
+
+class Candidate(NamedTuple):
+    """The job with a choice made. names: what is chosen, by key (`partition`, `qos`)."""
+
+    spec: JobSpec
+    names: dict[str, str]
+
+
+def is_open(spec: JobSpec) -> bool:
+    """Whether the job leaves a choice to the profile."""
+    return AUTO in (spec.partition, spec.qos)
+
+
+def candidates(spec: JobSpec, profile: Profile) -> Iterator[Candidate]:
+    """Every choice that the profile offers, the best first."""
+    places = _partitions(spec, profile) if spec.partition == AUTO else [None]
+    levels = _qos(profile) if spec.qos == AUTO else [None]
+    for place in places:
+        for level in levels:
+            values: dict[str, str | None] = {}
+            names: dict[str, str] = {}
+            if place is not None:
+                names["partition"] = place.name
+                values["partition"] = None if place.unnamed is not None else place.name
+            if level is not None:
+                names["qos"] = values["qos"] = level.name
+            yield Candidate(replaced(spec, **values), names)
+
+
+def _partitions(spec: JobSpec, profile: Profile) -> list[Partition | None]:
+    _, gpus = asked_gpus(spec.gpus_per_node)
+    with_gpus = {kind.name for kind in profile.node_types if kind.gpu or kind.gpus_per_node}
+    chosen_by = {
+        name
+        for kind in profile.node_types
+        if kind.name in with_gpus and kind.select.partition
+        for name in kind.select.partition.split(",")
+    }
+    found: list[Partition | None] = []
+    last: list[Partition | None] = []
+    # One that must not be named is the site's own choice as much as a default is.
+    for place in sorted(profile.partitions, key=lambda p: (not p.default, p.unnamed is None)):
+        if place.access or place.preemptible:
+            continue
+        held = set(place.node_types)
+        if gpus:
+            # A partition that says nothing of its nodes has GPUs where the kinds say so.
+            fits = not held.isdisjoint(with_gpus) if held else not chosen_by
+            if fits or place.name in chosen_by:
+                found.append(place)
+        elif held and held <= with_gpus:
+            last.append(place)
+        else:
+            found.append(place)
+    return found + last
+
+
+def _qos(profile: Profile) -> list[Qos | None]:
+    ordered = sorted(profile.qos, key=lambda level: not level.default)
+    return [level for level in ordered if not (level.access or level.preemptible)]
+
+
+def reason(chosen: Candidate, profile: Profile, passed: Sequence[tuple[Candidate, Problem]]) -> str:
+    """`partition: auto is long (…): …`, for a person."""
+    said = " and ".join(f"{key}: auto is {name}" for key, name in chosen.names.items())
+    defaults = [p.name for p in (*profile.partitions, *profile.qos) if p.default]
+    if all(name in defaults for name in chosen.names.values()):
+        return f"{said}, the default of {profile.name}"
+    others = "; ".join(f"{_named(other)}: {problem.refusal.what}" for other, problem in passed)
+    why = f"the first that {profile.name}'s profile has for such a job"
+    return f"{said}, {why}" + (f" (not {others})" if others else "")
+
+
+def _named(candidate: Candidate) -> str:
+    return " with ".join(candidate.names.values())
+
+
+def unknown_ranks(spec: JobSpec) -> list[Problem]:
+    """The Problem that a job with a script of its own leaves the choice open."""
+    problems: list[Problem] = []
+    key = "partition" if spec.partition == AUTO else "qos"
+    refuse(
+        problems,
+        key,
+        f"{key}: auto beside script",
+        "what the script starts is not known, so no limit can be compared with it",
+        f"write the {key}, or command: in place of script:",
+    )
+    return problems
+
+
+def none_fits(
+    spec: JobSpec, profile: Profile, passed: Sequence[tuple[Candidate, Problem]]
+) -> list[Problem]:
+    """The Problem that there is nothing to choose."""
+    problems: list[Problem] = []
+    key = "partition" if spec.partition == AUTO else "qos"
+    noun = "partition" if key == "partition" else "QOS"
+    if not passed:
+        named = profile.partitions if key == "partition" else profile.qos
+        shut = [place.name for place in named if place.access or place.preemptible]
+        refuse(
+            problems,
+            key,
+            f"{key}: auto, and the profile {profile.name} has no {noun} for such a job",
+            f"those that need access, or are stopped for other jobs, are never chosen: "
+            f"{', '.join(shut)}"
+            if shut
+            else f"it names no {noun} that this job could go to",
+            f"write {key}: {shut[0]}"
+            if shut
+            else f"remove {key}, or name a cluster (--cluster; `slurmgen cluster detect` makes "
+            "a profile of the one you are on)",
+        )
+        return problems
+    _, nearest = min(passed, key=lambda one: one[1].key != "time")
+    refuse(
+        problems,
+        key,
+        f"{key}: auto, and no {noun} of {profile.name} takes the job",
+        "; ".join(f"{_named(other)}: {problem.refusal.what}" for other, problem in passed),
+        nearest.refusal.fix,
+    )
+    return problems

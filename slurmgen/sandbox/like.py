@@ -1,0 +1,203 @@
+"""Like: the shape of a sandbox that stands for a cluster, by its profile.
+
+Partitions, their limits, kinds of nodes, features and types of GPUs are the cluster's; nodes
+are fewer. What a profile leaves open has a value here that lets jobs pass, and is told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from slurmgen.errors import UsageError
+from slurmgen.sandbox.shape import NodeGroup, PartitionShape, Shape
+from slurmgen.spec.constraint import features
+from slurmgen.spec.memory import parse_memory
+from slurmgen.spec.time import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from slurmgen.cluster.profile import NodeType, Partition, Profile
+
+_CPUS, _MEMORY_MB, _GPUS = 64, 262_144, 4
+# Of a cluster without partitions, or where none may be named.
+_PARTITION = "batch"
+
+
+class Like(NamedTuple):
+    """shape: of the sandbox. told: where it is not the cluster's own."""
+
+    shape: Shape
+    told: tuple[str, ...]
+
+
+def shape_like(profile: Profile, nodes: int) -> Like:
+    """A sandbox like the cluster, with at most `nodes` nodes of each kind.
+
+    Raises UsageError for a profile that knows no kind of node.
+    """
+    if not profile.node_types:
+        raise UsageError(
+            f"the profile {profile.name} says nothing of its nodes",
+            fix="choose another one (slurmgen cluster list), or give --nodes, --gpus and so on",
+        )
+    told: list[str] = []
+    everywhere = sorted(_features_of_all(profile))
+    groups = tuple(_group(kind, nodes, everywhere, told) for kind in profile.node_types)
+    partitions = _partitions(profile)
+    if len(partitions) > 1 and not any(partition.default for partition in profile.partitions):
+        told.append(f"the profile knows no default partition; here it is {partitions[0].name}")
+    if profile.qos:
+        told.append("it keeps no accounts: any account and QOS is taken, and no QOS has limits")
+    shape = Shape(groups=groups, partitions=partitions, extra_conf=tuple(_extra_conf(profile)))
+    return Like(shape, tuple(told))
+
+
+def _group(kind: NodeType, nodes: int, everywhere: list[str], told: list[str]) -> NodeGroup:
+    has_gpus = bool(kind.gpu or kind.gpus_per_node)
+    gpus = kind.gpus_per_node or (_GPUS if has_gpus else 0)
+    cpus = kind.cpus or (kind.cpus_per_gpu or 0) * gpus or _CPUS
+    memory = kind.memory and parse_memory(kind.memory)
+    if not memory and kind.mem_per_gpu:
+        memory = parse_memory(kind.mem_per_gpu) * gpus
+    unknown = [
+        f"{amount} {what}"
+        for known, amount, what in (
+            (kind.gpus_per_node or not has_gpus, gpus, "GPUs"),
+            (kind.cpus or kind.cpus_per_gpu, cpus, "CPUs"),
+            (memory, _MEMORY_MB, "MiB of memory"),
+        )
+        if not known
+    ]
+    if unknown:
+        told.append(f"the profile does not know {kind.name} nodes whole: {', '.join(unknown)}")
+    chosen = features(kind.select.constraint or "")
+    own = dict.fromkeys([*(kind.features or ()), *chosen, *everywhere])
+    return NodeGroup(
+        nodes=min(kind.count or nodes, nodes),
+        gpus_per_node=gpus,
+        gpu_type=kind.gpu or "",
+        cpus_per_node=cpus,
+        memory_mb=memory or _MEMORY_MB,
+        features=tuple(own),
+    )
+
+
+def _features_of_all(profile: Profile) -> set[str]:
+    """Those that the profile itself gives to jobs."""
+    given: list[str | None] = [profile.defaults.get("constraint"), profile.sbatch.get("constraint")]
+    given += [addition.sbatch.get("constraint") for addition in profile.add]
+    return {word for text in given if text for word in features(text)}
+
+
+def _partitions(profile: Profile) -> tuple[PartitionShape, ...]:
+    known = sorted(profile.partitions, key=_rank)
+    found = [_partition(partition, profile) for partition in known]
+    names = {partition.name for partition in known}
+    usual = profile.defaults.get("partition")
+    if usual is not None and usual not in names:
+        names.add(usual)
+        found.append(_words(usual, _groups(usual, (), profile), {}, profile))
+    for kind in profile.node_types:
+        for name in (kind.select.partition or "").split(","):
+            if name and name not in names:
+                names.add(name)
+                found.append(_words(name, _groups(name, (), profile), {}, profile))
+    taken = {group for partition in found for group in partition.groups}
+    rest = tuple(index for index in range(len(profile.node_types)) if index not in taken)
+    if rest and all(partition.groups for partition in found):
+        # No partition is named for them, so it is where a job goes that names none.
+        found.insert(0, _words(_PARTITION, rest if taken else (), {}, profile))
+    return tuple(found)
+
+
+def _rank(partition: Partition) -> tuple[bool, bool, float]:
+    """The first one is where a job goes that names none: if no default is known, the widest of
+    those that must not be named."""
+    seconds = parse_time(partition.max_time or "0")
+    longest = float("-inf") if seconds is None else -float(seconds)
+    unnamed = partition.unnamed is not None
+    return not partition.default, not unnamed, longest if unnamed else 0
+
+
+def _partition(partition: Partition, profile: Profile) -> PartitionShape:
+    """Slurm has one number for each limit: of bounds by condition the loosest."""
+    groups = _groups(partition.name, partition.node_types, profile)
+    limits: dict[str, Any] = {}
+    for field in ("max_time", "min_nodes", "max_nodes", "max_mem"):
+        value = getattr(partition, field)
+        if value is None:
+            value = _loosest(field, [getattr(limit, field) for limit in partition.limits])
+        if value is not None:
+            # A QOS's bound counts in place of it, and this Slurm knows no QOS.
+            others = [getattr(qos, field) for qos in profile.qos]
+            value = _loosest(field, [value, *(other for other in others if other is not None)])
+        limits[field] = value
+    return _words(partition.name, groups, limits, profile, is_preemptible=partition.preemptible)
+
+
+def _loosest(field: str, values: Iterable[Any]) -> Any:
+    values = list(values)
+    if not values or None in values:
+        # A condition without this bound lets everything through.
+        return None
+
+    def size(value: Any) -> float:
+        if field == "max_time":
+            seconds = parse_time(value)
+            return float("inf") if seconds is None else seconds
+        return parse_memory(value) if field == "max_mem" else value
+
+    return min(values, key=size) if field.startswith("min") else max(values, key=size)
+
+
+def _words(
+    name: str,
+    groups: tuple[int, ...],
+    limits: dict[str, Any],
+    profile: Profile,
+    *,
+    is_preemptible: bool = False,
+) -> PartitionShape:
+    seconds = parse_time(limits.get("max_time") or "0")
+    further = []
+    if limits.get("max_mem") is not None:
+        further.append(f"MaxMemPerNode={parse_memory(limits['max_mem'])}")
+    if profile.gpus.form == "none":
+        further.append("OverSubscribe=EXCLUSIVE")
+    if profile.preemption:
+        further.append(f"PriorityTier={1 if is_preemptible else 2}")
+    return PartitionShape(
+        name=name,
+        groups=groups,
+        max_minutes=None if seconds is None else max(1, seconds // 60),
+        min_nodes=limits.get("min_nodes") or 1,
+        max_nodes=limits.get("max_nodes"),
+        further=tuple(further),
+    )
+
+
+def _groups(name: str, kinds: tuple[str, ...], profile: Profile) -> tuple[int, ...]:
+    """The node groups of a partition: those it names, else those that name it, else all."""
+    choosing = [
+        index
+        for index, kind in enumerate(profile.node_types)
+        if name in (kind.select.partition or "").split(",")
+    ]
+    named = [i for i, kind in enumerate(profile.node_types) if kind.name in kinds]
+    return tuple(named or choosing)
+
+
+def _extra_conf(profile: Profile) -> Iterable[str]:
+    # Else a job over a limit is taken, and waits for ever.
+    yield "EnforcePartLimits=ALL"
+    if profile.max_array_size is not None:
+        yield f"MaxArraySize={profile.max_array_size}"
+    if profile.inventory.licenses:
+        yield f"Licenses={','.join(f'{name}:100' for name in profile.inventory.licenses)}"
+    if profile.preemption:
+        yield "PreemptType=preempt/partition_prio"
+        yield "PreemptMode=REQUEUE"
+    how = profile.when_preempted
+    if how is not None and how.requeue == "on request":
+        yield "JobRequeue=0"

@@ -1,0 +1,225 @@
+"""Sandboxes like public clusters: what their profiles render, allow and refuse, on a real Slurm."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import yaml
+
+from slurmgen.cluster.drift import differences
+from slurmgen.cluster.live import facts
+from slurmgen.cluster.live.profile import profile_data
+from slurmgen.cluster.load import load_profile
+from slurmgen.cluster.profile import Profile
+from slurmgen.commands import check
+from slurmgen.plan import PlanError, resolve
+from slurmgen.render import render
+from slurmgen.sandbox import Sandbox
+from slurmgen.sandbox.like import shape_like
+from slurmgen.slurm import cluster as asked
+from slurmgen.spec.load import load_job
+from slurmgen.spec.memory import parse_memory
+from slurmgen.spec.time import format_time, parse_time
+from tests.slurm.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from slurmgen.cluster.profile import NodeType, Partition
+
+pytestmark = pytest.mark.slurm
+
+SITES = (
+    "perlmutter",
+    "frontier",
+    "lumi",
+    "juwels_booster",
+    "vista",
+    "trillium_gpu",
+    "stampede3",
+    "lonestar6",
+    "roihu",
+    "snellius",
+)
+NODES = 4
+EXAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(
+    (ROOT / "tests" / "golden" / "sites" / "examples.yaml").read_text(encoding="utf-8")
+)
+JOBS = sorted((ROOT / "configs" / "jobs").glob("*.yaml"))
+# What an account, a QOS and a partition are called in a job for the site.
+WHO: dict[str, dict[str, Any]] = {
+    name: {
+        key: value
+        for key, value in EXAMPLES.get(name, {}).get("job", {}).items()
+        if key in ("account", "qos", "partition")
+    }
+    for name in SITES
+}
+WHO["juwels_booster"] = {"account": "proj", **WHO["juwels_booster"]}
+WHO["stampede3"] = {"partition": "h100", **WHO["stampede3"]}
+# Where a sandbox is not the cluster: it has fewer nodes, this machine's Slurm, a default
+# partition, and limits of the kinds that slurm.conf has.
+SMALLER = re.compile(
+    r"how many there are|whether it is the default|Slurm's version|threads per core|local disk"
+    r"|(most|least) [GC]PUs of a job|ConstrainDevices|can be preempted"
+)
+
+
+class Site(NamedTuple):
+    name: str
+    profile: Profile
+    sandbox: Sandbox
+
+
+@pytest.fixture(scope="module", params=SITES)
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    profile = load_profile(request.param, ROOT)
+    directory = tmp_path_factory.mktemp("like")
+    shape, _ = shape_like(profile, NODES)
+    with Sandbox.up(name="like", shape=shape, directory=directory) as sandbox:
+        yield Site(request.param, profile, sandbox)
+
+
+def script_of(site: Site, text: str, **values: Any) -> str:
+    """Rendered on the profile; raises PlanError."""
+    overrides = [f"{key}={value}" for key, value in values.items()]
+    loaded = load_job(text, "job.yaml", overrides=overrides, defaults=site.profile.defaults)
+    return render(resolve(loaded.spec, site.profile, source="job.yaml"))
+
+
+def answer(site: Site, script: str, *options: str) -> str:
+    """ "" where Slurm takes the job, else what it says."""
+    done = site.sandbox.run(["sbatch", "--test-only", *options], given=script)
+    return done.stderr if done.returncode else ""
+
+
+def test_every_example_that_renders_is_taken(site: Site) -> None:
+    texts = {path.stem: (path.read_text(), WHO[site.name]) for path in JOBS}
+    example = EXAMPLES.get(site.name, {"refused": ""})
+    if "refused" not in example:
+        job = {"command": ["python", "train.py"], **example["job"]}
+        texts["the site's own"] = (yaml.safe_dump(job), {})
+    answers = {}
+    for name, (text, who) in texts.items():
+        try:
+            answers[name] = answer(site, script_of(site, text, **who))
+        except PlanError:
+            continue
+    assert len(answers) >= 1
+    assert {name: said for name, said in answers.items() if said} == {}
+
+
+def test_detect_gives_the_shape_back(site: Site) -> None:
+    found = facts.read(asked.ask(site.sandbox.environment(), getpass.getuser()))
+    lines = differences(site.profile, Profile(**profile_data(found)))
+    assert [line for line in lines if not SMALLER.search(line)] == []
+
+
+class Edge(NamedTuple):
+    """A job just inside a limit, the key and the value that take it outside, and that option."""
+
+    job: dict[str, Any]
+    key: str
+    outside: Any
+    option: str
+
+
+def edges(site: Site) -> Iterator[Edge]:
+    """Of every limit of the profile that slurm.conf can hold, and that a job can reach here."""
+    profile = site.profile
+    kinds = {kind.name: kind for kind in profile.node_types}
+    for place in profile.partitions:
+        if place.min_nodes or place.limits or place.gpu_counts:
+            continue
+        default = site.sandbox.shape.partition_shapes[0].name
+        if place.unnamed is not None and place.name != default:
+            continue
+        held = [kinds[name] for name in place.node_types] or list(kinds.values())
+        if len(held) == 1 and held[0].gpus_per_node:
+            yield from edges_of(site, place, held[0])
+    if not profile.partitions and len(kinds) == 1:
+        yield from edges_of(site, None, profile.node_types[0])
+
+
+def edges_of(site: Site, place: Partition | None, kind: NodeType) -> Iterator[Edge]:
+    job: dict[str, Any] = {
+        **WHO[site.name],
+        "command": "true",
+        "time": "20m",
+        "gpus_per_node": kind.gpus_per_node,
+        "launcher": "torchrun",
+    }
+    if place is not None:
+        if place.unnamed is None:
+            job["partition"] = place.name
+        seconds = None if place.max_time is None else parse_time(place.max_time)
+        if seconds is not None:
+            outside = format_time(seconds + 60)
+            yield Edge({**job, "time": place.max_time}, "time", outside, f"--time={outside}")
+        if place.max_nodes is not None and place.max_nodes <= NODES:
+            more = place.max_nodes + 1
+            yield Edge({**job, "nodes": place.max_nodes}, "nodes", more, f"--nodes={more}")
+    if site.profile.gpus.form != "none":
+        more = kind.gpus_per_node + 1
+        form = site.profile.gpus.form.replace("gres", "gres=gpu:").rstrip("=")
+        option = f"--{form}{more}" if "gres" in form else f"--gpus-per-node={more}"
+        yield Edge(job, "gpus_per_node", more, option)
+    if kind.cpus is not None:
+        more = kind.cpus + 1
+        yield Edge(
+            {**job, "cpus_per_task": kind.cpus}, "cpus_per_task", more, f"--cpus-per-task={more}"
+        )
+    if kind.memory is not None and site.profile.memory == "explicit":
+        most = parse_memory(kind.memory)
+        yield Edge({**job, "mem": f"{most}M"}, "mem", f"{most + 1}M", f"--mem={most + 1}M")
+
+
+def run_check(
+    site: Site,
+    folder: Path,
+    job: dict[str, Any],
+    cluster: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> tuple[int, str]:
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    status = check.run(str(path), cluster=cluster)
+    return status, capsys.readouterr().out
+
+
+def test_check_and_slurm_draw_the_same_line(
+    site: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(site.sandbox.slurm_conf))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    seen = set()
+    for edge in edges(site):
+        inside = yaml.safe_dump(edge.job)
+        try:
+            script = script_of(site, inside)
+        except PlanError:
+            # A rule that no Slurm has, such as a product of nodes and time, comes first.
+            continue
+        seen.add(edge.key)
+        assert answer(site, script) == "", edge
+        _, said = run_check(site, tmp_path, edge.job, site.name, capsys)
+        assert " error: " not in said, edge
+        assert answer(site, script, edge.option) != "", edge
+        outside = {**edge.job, edge.key: edge.outside}
+        # By the profile alone, then by what the cluster itself says.
+        status, said = run_check(site, tmp_path, outside, site.name, capsys)
+        assert status == 2, edge
+        status, said = run_check(site, tmp_path, outside, None, capsys)
+        assert status == 1, edge
+        assert "[live-cluster SG005]" in said, edge
+    if site.name != "perlmutter":
+        assert len(seen) >= 2
