@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from slurmgen.rehearsal.groups import Group, Rank
 
 
+# What is said of something that the job has and does not use.
+IDLE = frozenset({"node-idle", "gpu-idle", "gpu-one-process", "srun-missing"})
+
+
 def check(
     groups: Sequence[Group],
     gpus: Mapping[str, frozenset[str]],
@@ -125,7 +129,7 @@ def _idle_gpus(
             "they are paid for, and kept from others",
             "start a rank for each, or ask for fewer",
         )
-    elif single and not one_process:
+    elif single and not one_process and all(len(group.ranks) == 1 for group in groups):
         rank = single[0]
         yield Fault(
             "gpu-one-process",

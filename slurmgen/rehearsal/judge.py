@@ -59,15 +59,18 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
     notes = [note for note in outcome.notes if note.job != failing]
     found = list(_noted(notes, job, trained))
     found += _ended(case, job, notes, trained)
+    failed = any(state.exit_code != "0:0" for state in job.states)
     for run in trained:
         for group in run:
             found += world.check(group)
-        found += devices.check(
+        unused = devices.check(
             run,
             job.gpus.get(run[0].job, {}),
             tasks=case.tasks,
             one_process=_is_one_process(case.plan),
         )
+        # A job that fails may not have come to what would have used the rest.
+        found += [f for f in unused if not failed or f.rule not in devices.IDLE]
         if case.plan is not None and case.plan.script is None and run:
             largest = max(run, key=lambda group: len(group.ranks))
             own = [note for note in notes if (note.job, note.restart) == run[0][:2]]
@@ -373,7 +376,8 @@ def _cpus(case: Case, outcome: Outcome, notes: list[Note]) -> Iterator[Fault]:
     }
     for note in notes:
         options = note.content.get("options") if note.kind == "step" else None
-        if options is None or note.content["words"] == [] or (note.job, note.restart) in told:
+        words = [str(word) for word in note.content.get("words", ())]
+        if options is None or (note.job, note.restart) in told or not _trains(words):
             continue
         if not any(_gives_cpus(str(option)) for option in options):
             yield Fault(
@@ -384,6 +388,14 @@ def _cpus(case: Case, outcome: Outcome, notes: list[Note]) -> Iterator[Fault]:
                 severity=WARNING,
             )
             return
+
+
+_TRAINS = re.compile(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|\S+\.(?:py|sh))")
+
+
+def _trains(words: list[str]) -> bool:
+    """Whether a step starts a program of the user's own, not `hostname` or the like."""
+    return any(_TRAINS.fullmatch(part) for word in words for part in word.split())
 
 
 def _gives_cpus(option: str) -> bool:

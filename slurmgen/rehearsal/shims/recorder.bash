@@ -66,8 +66,21 @@ __failed() {
   return "$1"
 }
 
+# `exec` finds no function, so an interpreter that is named by its path is put in its place here.
+__exec() {
+  local assigned='^([A-Za-z_][A-Za-z0-9_]*=[^[:space:]]*[[:space:]]+)*'
+  local called='exec[[:space:]]+([^[:space:]]*/(python[0-9.]*|pypy3?)"?)([[:space:]]|$)'
+  if [[ $1 =~ $assigned$called ]]; then
+    local path=${BASH_REMATCH[2]} name=${BASH_REMATCH[3]}
+    if [ -e "$__stage/bin/$name" ]; then
+      eval "${1/"$path"/"'$__stage/bin/$name'"}"
+    fi
+  fi
+}
+
 __first
 set -ET
 trap '__failed "$?" "$BASH_COMMAND"' ERR
-trap 'case $PATH in "$__stage/bin:"*) ;; *) __first ;; esac' DEBUG
+trap 'case $PATH in "$__stage/bin:"*) ;; *) __first ;; esac
+  case $BASH_COMMAND in *exec*/*) __exec "$BASH_COMMAND" ;; esac' DEBUG
 if [ -r "$__stage/functions.bash" ]; then builtin source "$__stage/functions.bash"; fi

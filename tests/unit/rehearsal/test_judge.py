@@ -133,6 +133,27 @@ def test_a_status_that_is_masked() -> None:
     assert rules(ranks(), failing=job(job_id="8", states=BADLY)) == []
 
 
+@pytest.mark.parametrize(
+    ("version", "options", "words", "found"),
+    [
+        ("22.05.8", [], ["python", "x.py"], ["cpus-not-inherited"]),
+        ("23.02.1", ["-l"], ["bash", "-c", "exec python x.py"], ["cpus-not-inherited"]),
+        ("22.05.8", ["-c", "4"], ["python", "x.py"], []),
+        ("22.05.8", ["--cpus-per-task=4"], ["torchrun", "x.py"], []),
+        ("22.05.8", [], ["hostname", "-I"], []),
+        ("24.11.5", [], ["python", "x.py"], []),
+        ("21.08.8", [], ["python", "x.py"], []),
+    ],
+)
+def test_cpus_that_srun_forgets(
+    version: str, options: list[str], words: list[str], found: list[str]
+) -> None:
+    note = Note("step", "7", 0, "batch", "n1", 0, {"options": options, "words": words})
+    outcome = Outcome(version, tuple(ranks()), (note,), job())
+    verdict = judge(Case(None, 4, cpus_per_task=4), outcome)
+    assert [fault.rule for fault in verdict.faults] == found
+
+
 def test_a_program_that_is_left_behind() -> None:
     assert rules(ranks(), left=True) == ["left-behind"]
 

@@ -76,6 +76,10 @@ def test_words_and_environment_arrive_to_the_byte(stage: Stage) -> None:
         "numactl --cpunodebind=0 python train.py",
         "export PATH=/usr/local/bin:$PATH; exec python train.py",
         "export PATH=/usr/bin:/bin; exec python train.py",
+        "exec /opt/conda/bin/python train.py",
+        "A=1 exec /opt/conda/bin/python train.py",
+        'V=/opt/v; exec "$V/bin/python" train.py',
+        "bash -c 'B=$A exec /opt/conda/bin/python train.py'",
     ],
 )
 def test_a_program_is_found_behind_anything(stage: Stage, call: str) -> None:
