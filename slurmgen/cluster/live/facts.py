@@ -254,7 +254,7 @@ def _association(cells: Mapping[str, str]) -> Association:
 
 def _qos(cells: Mapping[str, str]) -> Qos:
     most = _counts(cells["MaxTRES"])
-    for name, count in _counts(cells["MaxTRESPerUser"]).items():
+    for name, count in _counts(cells["MaxTRESPU"]).items():
         # A job that is over what its user may have at once never starts.
         most[name] = min(count, most.get(name, count))
     return Qos(
@@ -262,8 +262,8 @@ def _qos(cells: Mapping[str, str]) -> Qos:
         max_time=_time(cells["MaxWall"]),
         most=most,
         least=_counts(cells["MinTRES"]),
-        max_jobs=records.number(cells["MaxJobsPerUser"]),
-        max_submitted=records.number(cells["MaxSubmitPerUser"]),
+        max_jobs=records.number(cells["MaxJobsPU"]),
+        max_submitted=records.number(cells["MaxSubmitPU"]),
         preempts=records.names(cells["Preempt"]) or (),
         flags=records.names(cells["Flags"]) or (),
     )

@@ -129,6 +129,11 @@ def _partition(partition: Partition, facts: Facts, found: Sequence[Kind]) -> dic
         data["max_nodes"] = partition.max_nodes
     if partition.max_mem is not None:
         data["max_mem"] = f"{partition.max_mem}M"
+    own = next((qos for qos in facts.qos or () if qos.name == partition.own_qos), None)
+    for name, most in own.most.items() if own is not None else ():
+        if name in _TRES_BOUNDS:
+            key = f"max_{_TRES_BOUNDS[name]}"
+            data[key] = min(most, data.get(key, most))
     held = [kind.name for kind in found if _holds(partition, kind)]
     if len(held) < len(found):
         data["node_types"] = held

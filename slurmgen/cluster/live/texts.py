@@ -29,10 +29,10 @@ QOS = (
     "Name",
     "MaxWall",
     "MaxTRES",
-    "MaxTRESPerUser",
+    "MaxTRESPU",
     "MinTRES",
-    "MaxJobsPerUser",
-    "MaxSubmitPerUser",
+    "MaxJobsPU",
+    "MaxSubmitPU",
     "Preempt",
     "Flags",
 )  # fmt: skip

@@ -142,6 +142,13 @@ def test_accounts_and_qos() -> None:
     assert profile.account.example == "proj"
 
 
+def test_the_qos_of_a_partition_limits_its_jobs() -> None:
+    partitions = "PartitionName=gpu\n   QoS=debug MaxNodes=8 Nodes=n1 State=UP\n"
+    found = facts.read(texts("22.05", **ACCOUNTS, partitions=partitions))
+    (gpu,) = Profile(**profile_data(found)).partitions
+    assert (gpu.max_nodes, gpu.max_gpus) == (2, 4)
+
+
 def test_values_with_blanks_and_words_that_look_like_keys() -> None:
     text = "NodeName=n1 State=IDLE\n   OS=Linux 5.10 #1 SMP \n   Comment=as State=DOWN said\n"
     (record,) = records.records(text)
