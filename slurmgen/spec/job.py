@@ -100,7 +100,9 @@ class JobSpec(SpecModel):
         None, description="ranks per node that torchrun or spawn start; default: one per GPU"
     )
     cpus_per_task: CpuCount | None = Field(
-        None, description="default: no such option, but what Slurm or the site takes for it"
+        None,
+        description="CPUs of each task; the word `default`: no such option, but what Slurm or the "
+        "site takes for it",
     )
     cpus_per_gpu: Count | None = Field(
         None, description="becomes --cpus-per-task, by the GPUs of a task"

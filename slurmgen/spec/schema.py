@@ -7,7 +7,7 @@ from typing import Any
 
 KINDS = ("job", "cluster")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_DIGITS = r"^\s*\d+\s*$"
+DIGITS = r"^\s*\d+\s*$"
 
 
 def schema(kind: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _tidy(node: Any) -> Any:
     }
     if tidy.get("type") == "integer":
         # A number between quotes is one too.
-        tidy |= {"type": ["integer", "string"], "pattern": _DIGITS}
+        tidy |= {"type": ["integer", "string"], "pattern": DIGITS}
     return _with_empty(tidy)
 
 
