@@ -592,8 +592,7 @@ class _Supervisor:
     def _strike(self, *numbers: signal.Signals) -> None:
         self._blows += 1
         for number in numbers:
-            with suppress(ProcessLookupError):
-                os.kill(self._rank, number)
+            self._send(number)
 
     # --- signals ---------------------------------------------------------------------------
 
@@ -622,9 +621,9 @@ class _Supervisor:
                 continue
             del self._to_pass[number]
             if self._seen.get(number, 0.0) < since - _PASS_ON_S and self._ended is None:
-                self._strike_with(number)
+                self._send(number)
 
-    def _strike_with(self, number: int) -> None:
+    def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(self._rank, number)
 
