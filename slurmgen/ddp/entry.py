@@ -13,7 +13,7 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.ddp import log, preflight, signals, supervised, supervisor
+from slurmgen.ddp import fork, log, preflight, signals, supervised
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
             from slurmgen.ddp.spawn import run_ranks
 
             return run_ranks(identity, [sys.executable, "-m", "slurmgen.ddp", *argv])
-        supervisor.divide(identity, os.environ)
+        fork.divide(identity, os.environ)
     except LaunchError as error:
         log.refuse(error)
         return EXIT_LAUNCH

@@ -24,14 +24,14 @@ TIMEOUT_S = 20
 # As entry.py and group.py do it: who is it, fork, meet; then the body of the test.
 RANK = """
 import os, signal, sys, time
-from slurmgen.ddp import failure, log, preflight, signals, supervised, supervisor
+from slurmgen.ddp import failure, fork, log, preflight, signals, supervised
 from slurmgen.ddp.identity import resolve_identity
 
 identity = resolve_identity(os.environ)
 log.speak_as(identity.rank)
 if signals.asked_for(os.environ):
     signals.install(os.environ)
-supervisor.divide(identity, os.environ)
+fork.divide(identity, os.environ)
 desk, rank = supervised.desk(), identity.rank
 try:
     if identity.world_size > 1 and rank == 0:
