@@ -105,6 +105,13 @@ def no_sampler() -> None:
     train(DistributedDataParallel(model), model, DataLoader(data(), BATCH, shuffle=True))
 
 
+def no_sampler_nor_seed() -> None:
+    model = network()
+    rng = torch.Generator().manual_seed(ddp.rank())
+    loader = DataLoader(data(), BATCH, shuffle=True, generator=rng)
+    train(DistributedDataParallel(model), model, loader)
+
+
 def copies() -> None:
     """A program for one GPU, started once per rank."""
     model = network()
@@ -176,6 +183,7 @@ def too_many_workers() -> None:
 
 WRONG: dict[str, tuple[Callable[[], None], list[str]]] = {
     "no sampler": (no_sampler, ["train on the same batches"]),
+    "no sampler, not seeded": (no_sampler_nor_seed, ["goes through all 96 samples in an epoch"]),
     "copies": (copies, ["train on the same batches"]),
     "copies, weights": (
         copies_with_their_own_weights,
@@ -262,6 +270,14 @@ def own_part_of_the_data() -> None:
     model = network()
     part = Subset(data(), range(ddp.rank(), LENGTH, ddp.world_size()))
     rng = torch.Generator().manual_seed(0)
+    loader = DataLoader(part, BATCH, shuffle=True, generator=rng)
+    train(DistributedDataParallel(model), model, loader)
+
+
+def own_part_shuffled_freely() -> None:
+    model = network()
+    part = Subset(data(), range(ddp.rank(), LENGTH, ddp.world_size()))
+    rng = torch.Generator().manual_seed(ddp.rank())
     loader = DataLoader(part, BATCH, shuffle=True, generator=rng)
     train(DistributedDataParallel(model), model, loader)
 
@@ -386,6 +402,7 @@ RIGHT: dict[str, Callable[[], None]] = {
     "averages by hand": averages_by_hand,
     "stream": stream,
     "own part of the data": own_part_of_the_data,
+    "own part, shuffled freely": own_part_shuffled_freely,
     "constant data": constant_data,
     "accumulates": accumulates,
     "two models": two_models,
@@ -416,6 +433,8 @@ def said_by(name: str, body: Callable[[], None]) -> list[str]:
         watch = checks.install(run.identity, ddp.device(), store)
         body()
         watch.close()
+        # The answer comes after what this rank has told is in the store; a set alone has none.
+        store.add("told", 1)
         dist.barrier()
         watch.conclude()
         assert watch._judged == ddp.is_main()

@@ -58,7 +58,8 @@ class Facts:
 
     node: Slurm's name. machine: the host name. own: its device by right. gpus: those its
     parameters are on. idle: its parameters are on the CPU, and nothing is on its GPU. workers: of
-    the loader it trains from. cpus: those it may run on, as bits. task, cpus_per_task,
+    the loader it trains from. whole: a digest of that loader's data set, where it goes through all
+    of it; samples: how many those are. cpus: those it may run on, as bits. task, cpus_per_task,
     cpus_on_node: Slurm's, "" or 0 where it doesn't say.
     """
 
@@ -69,6 +70,8 @@ class Facts:
     gpus: list[str] = field(default_factory=list)
     idle: bool = False
     workers: int = 0
+    whole: str = ""
+    samples: int = 0
     cpus: int = 0
     task: str = ""
     cpus_per_task: int = 0

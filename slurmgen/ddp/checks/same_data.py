@@ -1,4 +1,4 @@
-"""The check for ranks that train on the same batches."""
+"""The check for ranks that train on the same data."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
     from slurmgen.ddp.checks.facts import Facts
 
+_SHARES = (
+    "give each its share, by ddp.loader(dataset, global_batch_size=N) or DataLoader(dataset,"
+    " sampler=DistributedSampler(dataset))"
+)
+
 
 def check(everyone: Sequence[Facts]) -> Iterator[str]:
-    """Ranks that step with the same batches.
+    """Ranks that step with the same batches, or that each go through the whole data set.
 
     Mistake: a DataLoader without a distributed sampler, or a sampler told the same rank on all.
-    Why: each rank computes what the others do, and more GPUs change nothing but the bill.
+    Why: each rank computes what the others do, and more GPUs change nothing but the bill. Shuffled
+    by seeds of their own the batches differ, but an epoch takes as many steps as on one GPU.
     Fix: ``ddp.loader``, or a DistributedSampler that finds its rank by itself.
 
     Silent where ranks may rightly share batches (tensor parallelism, a DDP of part of the ranks),
@@ -42,13 +48,17 @@ def check(everyone: Sequence[Facts]) -> Iterator[str]:
         fix = (
             "leave rank= and num_replicas= of its DistributedSampler to torch"
             if any(batch.indices for one in everyone for batch in one.batches)
-            else "give each its share, by ddp.loader(dataset, global_batch_size=N) or"
-            " DataLoader(dataset, sampler=DistributedSampler(dataset))"
+            else _SHARES
         )
         yield (
             f"{listed(ranks)} train on the same batches, so each computes what the others do: {fix}"
         )
         return
+    if kinds == {"ddp"} and everyone[0].whole and len({one.whole for one in everyone}) == 1:
+        yield (
+            f"each of {len(everyone)} ranks goes through all {everyone[0].samples} samples in an"
+            f" epoch, so an epoch takes as many steps as on one: {_SHARES}"
+        )
 
 
 def _content(one: Facts) -> str:

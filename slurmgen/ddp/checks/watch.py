@@ -18,7 +18,7 @@ from torch.utils.data import DistributedSampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from slurmgen.ddp import log
-from slurmgen.ddp.checks import fingerprint
+from slurmgen.ddp.checks import contents, fingerprint
 from slurmgen.ddp.checks.data_parallel import DataParallel
 from slurmgen.ddp.checks.epochs import Epochs, sampler_of
 from slurmgen.ddp.checks.facts import COMPARED, Batch, Facts
@@ -205,8 +205,15 @@ class Watch:
         if iterator is not None:
             self._facts.workers = max(self._facts.workers, iterator._num_workers)
             self._epochs.trains(sampler_of(iterator))
+            if not self._facts.batches:
+                self._see_dataset(iterator._dataset, sampler_of(iterator))
         if len(self._facts.batches) < COMPARED:
             self._facts.batches.append(batch)
+
+    def _see_dataset(self, dataset: Any, sampler: Any) -> None:
+        self._facts.whole = contents.of_whole(dataset, sampler)
+        if self._facts.whole:
+            self._facts.samples = len(dataset)
 
     def _see_optimizer(self, optimizer: Any) -> None:
         if self._own.type == "cuda" and torch.cuda.is_current_stream_capturing():

@@ -14,6 +14,7 @@ from slurmgen.ddp.checks.facts import Batch, Facts, Sample, Stepped, listed
 from slurmgen.ddp.failure import LaunchError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.torch
@@ -89,6 +90,89 @@ def test_who_may_share_batches(kind: Any) -> None:
     everyone = [facts(r, batches=TELLING, optimizers=[stepped(1.0, kind=kind)]) for r in range(2)]
     assert bool(found("same_data", everyone)) == (kind != "other")
     assert not found("same_data", everyone[:1])
+
+
+def test_each_rank_goes_through_all_samples() -> None:
+    """Shuffled by seeds of their own, so that no two batches are alike."""
+
+    def everyone(kind: str = "ddp", other: str = "d") -> list[Facts]:
+        steps = [stepped(1.0, kind=kind)]
+        return [
+            facts(rank, whole=whole, samples=96, optimizers=steps)
+            for rank, whole in enumerate(["d", other])
+        ]
+
+    [text] = found("same_data", everyone())
+    assert text.startswith("each of 2 ranks goes through all 96 samples in an epoch")
+    assert not found("same_data", everyone(other="another file"))
+    assert not found("same_data", everyone(other=""))
+    assert not found("same_data", everyone("bare"))
+
+
+def test_the_same_data_set_is_known_without_loading_a_sample() -> None:
+    import torch
+    from torch.utils.data import (
+        ConcatDataset,
+        Dataset,
+        IterableDataset,
+        RandomSampler,
+        SequentialSampler,
+        Subset,
+        TensorDataset,
+    )
+
+    from slurmgen.ddp.checks.contents import of_whole
+
+    class Files(Dataset[str]):
+        """Raises for each sample: none may be loaded."""
+
+        def __init__(self, folder: str, count: int = 40, labels: Any = None) -> None:
+            self.columns = {"path": [f"{folder}/{number}.jpg" for number in range(count)]}
+            self.labels = labels
+
+        def __len__(self) -> int:
+            return len(self.columns["path"])
+
+    class Lazy(Dataset[int]):
+        """Which part it reads shows only when it does."""
+
+        def __len__(self) -> int:
+            return 40
+
+    class Stream(IterableDataset[int]):
+        def __len__(self) -> int:
+            return 40
+
+        def __iter__(self) -> Iterator[int]:
+            raise AssertionError
+
+    def mark(dataset: Any, sampler: Any = RandomSampler) -> str:
+        return of_whole(dataset, sampler(dataset))
+
+    images = torch.arange(40 * 9.0).reshape(40, 9)
+    tensors = TensorDataset(images, torch.zeros(40))
+    assert mark(tensors)
+    assert mark(tensors) == mark(TensorDataset(images.clone(), torch.zeros(40)), SequentialSampler)
+    assert mark(tensors) != mark(TensorDataset(images + 1, torch.zeros(40)))
+    assert mark(Files("a")) == mark(Files("a"))
+    assert mark(Files("a")) != mark(Files("b"))
+    assert mark(Files("a")) != mark(Files("a", 41))
+    assert mark(Subset(tensors, range(0, 40, 2))) != mark(Subset(tensors, range(1, 40, 2)))
+    both = ConcatDataset([tensors, Files("a")])
+    assert mark(both) == mark(ConcatDataset([tensors, Files("a")]))
+    assert mark(both) != mark(ConcatDataset([tensors, Files("b")]))
+    for silent in (Lazy(), Stream(), ConcatDataset([tensors, Lazy()]), Subset(Lazy(), range(9))):
+        assert mark(silent, SequentialSampler) == ""
+    assert mark(TensorDataset(torch.ones(40, 9))) == ""
+    some = RandomSampler(tensors, replacement=True)
+    assert of_whole(tensors, some) == ""
+    assert of_whole(tensors, RandomSampler(tensors, num_samples=10)) == ""
+    pytest.importorskip("numpy")
+    array = images.numpy()
+    assert mark(Files("a", labels=array)) == mark(Files("a", labels=array.copy()))
+    assert mark(Files("a", labels=array)) != mark(Files("a", labels=array + 1))
+    names = array.astype(str)
+    assert mark(Files("a", labels=names)) != mark(Files("a", labels=array))
 
 
 # --- gradients ------------------------------------------------------------------------
