@@ -17,6 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from slurmgen.ddp import (
     checks,
     devices,
+    init_methods,
     log,
     preflight,
     rendezvous,
@@ -357,9 +358,9 @@ def _meet(identity: Identity, seat: devices.Seat) -> list[devices.Seat]:
         elif identity.rank == 0:
             desk.announce(meeting.port)
     seats = meeting.meet(seat)
-    # Makes env:// connect to this store instead of opening a second one.
+    # For what looks at the variables itself: torch's env:// would connect, and open no second one.
     os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", MASTER_PORT=str(meeting.port))
-    rendezvous.separate_env_groups(meeting.prefix)
+    init_methods.redirect(host, meeting.port, identity.world_size, meeting.prefix)
     return seats
 
 

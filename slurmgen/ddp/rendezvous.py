@@ -10,7 +10,6 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from torch.distributed import DistError, PrefixStore, Store, TCPStore
@@ -90,7 +89,7 @@ class Rendezvous:
             self.store.add("heard", 1)
         if verdict != _FINE:
             what, why, fix = verdict.split("\n")
-            raise LaunchError(what, why=why, fix=fix)
+            raise LaunchError(what, why=why, fix=fix, said=True)
         return []
 
     def fail(self, text: str) -> str:
@@ -229,33 +228,6 @@ def introduce(meeting: Rendezvous, desk: Desk, rank: int, timeout_s: float) -> N
     with suppress(DistError):
         meeting.store.wait(["link"], timedelta(seconds=timeout_s))
         desk.join(json.loads(meeting.store.get("link")))
-
-
-def separate_env_groups(prefix: str) -> None:
-    """Let a program call ``init_process_group()`` again after ``destroy_process_group()``.
-
-    With a store that outlives the group, torch 2.13 uses the same keys for the second group as
-    for the first; a rank that is there a second before the others then reads their dead
-    addresses and fails with "Connection refused". Each call gets keys of its own here, below
-    `prefix`.
-    """
-    # The package's attribute of that name is the function, not the module.
-    handlers = getattr(import_module("torch.distributed.rendezvous"), "_rendezvous_handlers", {})
-    original = handlers.get("env")
-    if original is None or getattr(original, "separates", False):
-        return
-    calls = 0
-
-    def handler(
-        url: str, timeout: timedelta = timedelta(minutes=30), **options: object
-    ) -> Iterator[tuple[Store, int, int]]:
-        nonlocal calls
-        calls += 1
-        for store, rank, size in original(url, timeout=timeout, **options):
-            yield PrefixStore(f"{prefix}/env/{calls}", store), rank, size
-
-    handler.separates = True  # type: ignore[attr-defined]
-    handlers["env"] = handler
 
 
 def _wait_for_listener(host: str, port: int, timeout_s: float) -> None:

@@ -56,6 +56,52 @@ def test_a_step_runs_a_script_that_makes_its_own_groups(ranks: Ranks, port: int)
     assert ended[1].err == ""
 
 
+OWN_MEETING = """
+import os, socket
+import torch, torch.distributed as dist
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+taken = socket.create_server(("127.0.0.1", 0))
+port = taken.getsockname()[1] if rank else 1
+os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", str(port)
+methods = [
+    {},
+    {"init_method": "env://", "rank": rank, "world_size": size},
+    {"init_method": f"tcp://nowhere.invalid:{port}", "rank": rank, "world_size": size},
+]
+for options in methods:
+    dist.init_process_group("gloo", **options)
+    total = torch.tensor(rank + 1.0)
+    dist.all_reduce(total)
+    assert total == 3
+    dist.destroy_process_group()
+# Not of all ranks: the program's own affair.
+with socket.create_server(("127.0.0.1", 0)) as probe:
+    free = probe.getsockname()[1]
+dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{free}", rank=0, world_size=1)
+print("alone in", dist.get_world_size())
+"""
+
+
+def test_a_program_that_names_its_own_meeting_place(ranks: Ranks, port: int) -> None:
+    """Ports that are taken, and differ from rank to rank, at a host that isn't there."""
+    ranks.write("train.py", OWN_MEETING)
+    ranks.start_step("train.py", port=port)
+    assert [(e.code, e.out) for e in ranks.end()] == [(0, "alone in 1\n")] * 2
+
+
+def test_two_ranks_that_call_themselves_0(ranks: Ranks, port: int) -> None:
+    """With the local rank in place of the rank: torch alone waits for rank 1 for half an hour."""
+    ranks.write(
+        "train.py",
+        "import torch.distributed as dist\ndist.init_process_group('gloo', rank=0, world_size=2)\n",
+    )
+    ranks.start_step("train.py", port=port)
+    ended = ranks.end()
+    assert [one.code for one in ended] == [1, 1], ended
+    assert "two ranks call init_process_group(rank=0)" in "".join(one.err for one in ended)
+
+
 def test_torchrun(ranks: Ranks, env_ddp: str) -> None:
     ended = ranks.run(
         *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"),
