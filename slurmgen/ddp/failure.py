@@ -23,14 +23,16 @@ _EXIT_GRACE_S = 60
 class LaunchError(Exception):
     """The processes were started wrongly; ends with exit status 78.
 
-    what: one line, greppable. why: what would have happened. fix: what to do.
+    what: one line, greppable. why: what would have happened. fix: what to do. said: rank 0 has
+    found it and says it for all.
     """
 
-    def __init__(self, what: str, *, why: str, fix: str) -> None:
+    def __init__(self, what: str, *, why: str, fix: str, said: bool = False) -> None:
         super().__init__(what)
         self.what = what
         self.why = why
         self.fix = fix
+        self.said = said
 
 
 def bound_exit() -> None:

@@ -39,8 +39,9 @@ def warn(text: str) -> None:
 
 
 def refuse(error: LaunchError) -> None:
-    """Say why the run can't start: what, why and how to fix it, on a line each."""
-    note(f"error: {error.what}\n  = why: {error.why}\n  = fix: {error.fix}")
+    """Say why the run can't start, on a line each: what, why, how to fix it; unless rank 0 does."""
+    if not error.said:
+        note(f"error: {error.what}\n  = why: {error.why}\n  = fix: {error.fix}")
 
 
 def say(text: str) -> None:

@@ -102,13 +102,13 @@ def _train(sandbox: Sandbox, folder: Path, *, told: bool) -> str:
     number = done.stdout.strip()
     log = folder / "logs" / f"resume-{number}.out"
     end = time.monotonic() + 240
-    # A job that goes back into the queue has ended for a moment.
-    restarts = f"Restarts={int(told)} "
+    # A job that goes back into the queue has ended for a moment: the last run has to have begun.
+    runs = 1 + told
     while time.monotonic() < end:
         text = log.read_text() if log.exists() else ""
         state = sandbox.run(["scontrol", "-o", "show", "job", number]).stdout
         ended = "JobState=COMPLETED" in state or "JobState=FAILED" in state
-        if ended and restarts in state:
+        if ended and text.count("rank(s) on") == runs:
             return log.read_text()
         if told and "epoch 1/3" in text:
             told = False
@@ -117,4 +117,4 @@ def _train(sandbox: Sandbox, folder: Path, *, told: bool) -> str:
             # Slurm holds a requeued job back for two minutes.
             sandbox.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
         time.sleep(0.3)
-    raise AssertionError(text)
+    raise AssertionError(state + text)

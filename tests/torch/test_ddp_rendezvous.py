@@ -90,6 +90,7 @@ def test_all_ranks_hear_who_is_missing(port: int) -> None:
     errors = together([lambda: meet(0, 3, port, "GPU-a", 2), lambda: meet(1, 3, port, "GPU-b", 9)])
     missing = f"rank(s) 2 didn't arrive at 127.0.0.1:{port} within 2 s"
     assert [error.what for error in errors] == [missing] * 2
+    assert [error.said for error in errors] == [False, True]
 
 
 def test_the_same_rank_twice(port: int) -> None:
