@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DEEPEST = 12
 _MOST_LAUNCHES = 4000
 SHELLS = frozenset("bash sh dash zsh ksh ash".split())
+ENTRYPOINT = "slurmgen.ddp"
+"""`python -m` of it runs the program that it is given, after ranks and devices are set."""
 
 
 class Container(NamedTuple):
@@ -56,7 +58,7 @@ class Launch(NamedTuple):
     arguments. python: the file that Python runs, where it is known; module: of `-m`.
     environment: variables set by the script which the program sees. mpirun: what starts the
     launcher (or the program) on several nodes in srun's place. script: one of the user's own that
-    starts the program, and may set anything before.
+    starts the program, and may set anything before. entrypoint: slurmgen.ddp runs the program.
     """
 
     command: Command
@@ -73,6 +75,7 @@ class Launch(NamedTuple):
     environment: Mapping[str, Assignment]
     mpirun: Launcher | None = None
     script: str | None = None
+    entrypoint: bool = False
 
     @property
     def program(self) -> str:
@@ -117,6 +120,7 @@ class _Peeled(NamedTuple):
     is_python: bool = False
     mpirun: Launcher | None = None
     script: str | None = None
+    entrypoint: bool = False
 
     def next(self, name: str, words: Sequence[Word]) -> _Peeled:
         return self._replace(words=tuple(words), wrappers=(*self.wrappers, name))
@@ -153,6 +157,7 @@ def _peel(peeled: _Peeled, outer: Command, inner: Command, depth: int) -> Iterat
         if further is None:
             break
         peeled = further
+    peeled = _entrypoint(peeled)
     python, module = _python(peeled)
     yield Launch(
         outer,
@@ -169,6 +174,7 @@ def _peel(peeled: _Peeled, outer: Command, inner: Command, depth: int) -> Iterat
         peeled.environment,
         peeled.mpirun,
         peeled.script,
+        peeled.entrypoint,
     )
 
 
@@ -281,6 +287,18 @@ def _peel_one(peeled: _Peeled, name: str) -> _Peeled | None:
     return peeled.next(name, rest) if rest else None
 
 
+def _entrypoint(peeled: _Peeled) -> _Peeled:
+    """What `python -m slurmgen.ddp` runs, in its place; torchrun starts it by `-m`, too."""
+    _, module = _python(peeled)
+    if module != ENTRYPOINT:
+        return peeled
+    at = next(at for at, word in enumerate(peeled.words) if word.literal == ENTRYPOINT)
+    rest = peeled.words[at + 1 :]
+    if not rest:
+        return peeled
+    return peeled.next(ENTRYPOINT, rest)._replace(is_python=True, entrypoint=True)
+
+
 def _script(peeled: _Peeled, name: str) -> _Peeled | None:
     """`./rank_env.sh python train.py`: a script that starts what it is given, we assume."""
     words = peeled.words
@@ -371,6 +389,9 @@ def _is_python_name(name: str) -> bool:
 def _python(peeled: _Peeled) -> tuple[str | None, str | None]:
     """The file or the module that Python runs."""
     words = peeled.words
+    if peeled.entrypoint:
+        module, colon, _ = (words[0].literal or "").partition(":")
+        return (None, module) if colon else (words[0].guess, None)
     if peeled.is_python:
         if not words:
             return None, None

@@ -89,8 +89,12 @@ def _of_settings(job: Job) -> Iterator[Endpoint]:
         if kind is None:
             continue
         for launch in setting.launches:
+            if setting.run is not None:
+                # The entrypoint's ranks meet at its own store, whatever the program writes.
+                if not launch.entrypoint:
+                    yield _of_setting(job, setting, kind, launch)
             # Launchers tell their workers another address, whatever the script exports.
-            if setting.run is not None or launch.launcher is None or launch.launcher.kind == MPIRUN:
+            elif launch.launcher is None or launch.launcher.kind == MPIRUN:
                 yield _of_setting(job, setting, kind, launch)
 
 
@@ -192,7 +196,7 @@ def _of_programs(job: Job) -> Iterator[Endpoint]:
 
     for run in runs(job):
         program = run.program
-        for group in groups(program):
+        for group in () if run.launch.entrypoint else groups(program):
             if group.init_method is not None and run.reaches(group.call):
                 for value in alternatives(run.settled(group.init_method), run.present):
                     for kind, part in _parts_of_url(value):

@@ -63,6 +63,8 @@ def environment(job: Job, launch: Launch, program: Program) -> Present:
             return True
         if name in written or (ANY in written and not name.startswith("SLURM_")):
             return None
+        if launch.entrypoint and (name in _OF_LAUNCHERS or name == "NODE_RANK"):
+            return True
         if name in _OF_LAUNCHERS or name in _OF_TORCHRUN:
             if kind in (TORCHRUN, TORCH_LAUNCH) or (kind == DEEPSPEED and name not in _OF_TORCHRUN):
                 return True

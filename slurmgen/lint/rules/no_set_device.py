@@ -85,6 +85,8 @@ _MASKS = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 def check(job: Job) -> Iterator[Finding]:
     for run in runs(job):
+        if run.launch.entrypoint:
+            continue
         gpus, processes = run.extent.gpus_per_task, run.local_processes
         if gpus is None or processes is None or gpus < 2 or processes < 2:
             continue

@@ -121,3 +121,20 @@ def test_a_nested_srun() -> None:
     ]
     assert steps[0] is not None
     assert steps[0].nested
+
+
+@pytest.mark.parametrize(
+    ("text", "python", "module"),
+    [
+        ("srun python3 -m slurmgen.ddp train.py --lr 1", "train.py", None),
+        ("srun python -u -m slurmgen.ddp src/train.py", "src/train.py", None),
+        ("srun python -m slurmgen.ddp my.train:main --lr 1", None, "my.train"),
+        ("srun uv run python -m slurmgen.ddp train.py", "train.py", None),
+        ("torchrun --nproc_per_node 4 -m slurmgen.ddp train.py", "train.py", None),
+        ("python -m slurmgen.ddp", None, "slurmgen.ddp"),
+    ],
+)
+def test_what_the_entrypoint_runs(text: str, python: str | None, module: str | None) -> None:
+    launch = training(text)
+    assert (launch.python, launch.module) == (python, module)
+    assert launch.entrypoint == (module != "slurmgen.ddp")
