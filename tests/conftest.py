@@ -49,6 +49,8 @@ def pytest_configure() -> None:
     path = [str(Path(sys.executable).parent)]
     path += os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join([*path, *(p for p in SBIN if p not in path)])
+    # Ranks that pretend to have CPUs share a few: threads that wait spinning keep the others out.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.hookimpl(tryfirst=True)
