@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from slurmgen.ddp import failures, launcher, log, supervised
@@ -172,6 +172,10 @@ class Supervisor:
     def _reap(self) -> None:
         if self._child.reap():
             self._hear_rank()
+            ending = self._child.ending
+            if ending is not None and ending.signal is not None and "failed" in self._told:
+                # The program had ended before: gloo and NCCL may abort while Python tidies up.
+                self._child.ending = replace(ending, code=int(self._told["failed"]), signal=None)
             if self._relay is not None:
                 self._relay.drain(0.0)
 

@@ -177,6 +177,22 @@ def test_a_killed_rank_ends_the_others_with_its_status(
     assert (first["host"], run.failure["world_size"]) == (socket.gethostname(), 3)
 
 
+def test_an_abort_after_the_program_has_ended_is_not_the_failure(
+    launch: Callable[..., Run],
+) -> None:
+    """As of gloo's and NCCL's threads, while Python tidies up after an exception."""
+    run = launch(
+        "if rank == 1:\n"
+        "    supervised.failed(3, 'Traceback ...\\nKeyError: 7\\n', secondary=False)\n"
+        "    os.abort()\n"
+        "time.sleep(300)\n",
+        2,
+    )
+    assert [e.code for e in run.end()] == [3, 3]
+    first = run.failure["first"]
+    assert (first["rank"], first["kind"], first["status"]) == (1, "exception", 3)
+
+
 def test_the_cause_comes_before_what_it_caused(launch: Callable[..., Run]) -> None:
     run = launch(
         "if rank == 1:\n"
