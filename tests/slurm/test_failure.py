@@ -38,8 +38,8 @@ def fail(cluster: Cluster, folder: Path, rank: int, statement: str) -> tuple[Ran
     program.write_text(PROGRAM.format(rank=rank, statement=statement, mark=str(mark)))
     ran = cluster.run({"nodes": 2, "ntasks_per_node": 2, "ddp": str(program)})
     assert mark.exists(), ran.log
-    # Generous: the machine is shared, and Slurm itself takes some of it.
-    assert time.time() - float(mark.read_text()) < 30, ran.log
+    # Generous: the machine is shared, and Slurm itself takes some of it. The job has an hour.
+    assert time.time() - float(mark.read_text()) < 180, ran.log
     (path,) = (cluster.folder / f"job{cluster.count}").glob("slurmgen-*.failure.json")
     failure: dict[str, Any] = json.loads(path.read_text())
     return ran, failure
