@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType, TracebackType
 
-    from slurmgen.sandbox.programs import Programs
-
 DEFAULT_NAME = "default"
 
 # What a shell may carry over from a real cluster, or from a job that it runs in.
@@ -107,8 +105,7 @@ class Sandbox:
         if netns:
             require_networks()
         if accounting:
-            _refuse_accounting_of(programs)
-            accounts.find_programs()
+            accounts.find_programs(programs.unpacked)
         folder = Folder.of(name, directory)
         with folder.locked(), Interruptions() as interruptions:
             _refuse_foreign(name, folder)
@@ -308,14 +305,6 @@ def _read(name: str, folder: Folder) -> Sandbox | None:
         folder=folder,
         unpacked=content["unpacked"],
     )
-
-
-def _refuse_accounting_of(programs: Programs) -> None:
-    if programs.unpacked:
-        raise UsageError(
-            f"accounting takes this machine's own Slurm, not {programs.unpacked}",
-            fix="leave out --accounting or --slurm",
-        )
 
 
 def _refuse_foreign(name: str, folder: Folder) -> None:

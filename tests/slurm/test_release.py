@@ -182,5 +182,5 @@ def test_accounting_is_of_the_machines_own_version(
 ) -> None:
     other = Programs("", "", "", "", version="24.11.5", unpacked="24.11")
     monkeypatch.setattr("slurmgen.sandbox.sandbox.find_programs", lambda slurm: other)
-    with pytest.raises(UsageError, match=r"takes this machine's own Slurm, not 24\.11"):
+    with pytest.raises(UnavailableError, match=r"takes this machine's own Slurm, not 24\.11"):
         Sandbox.up(slurm="24.11", accounting=True, directory=tmp_path, shape=Shape())
