@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from slurmgen.directives import DirectiveBlock
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.matrix]
 
 # What sbatch says of a script that it cannot read, as opposed to a value.
 _REFUSED = re.compile(
