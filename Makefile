@@ -5,7 +5,8 @@
 #   make setup    everything development needs, in .venv
 #   make check    ruff, mypy, the layers, shellcheck
 #   make test     all tests, on a real Slurm (installed first where that is possible)
-#   make matrix   what is said about Slurm, on each version that Debian has (VERSIONS="24.11")
+#   make matrix   what is said about Slurm, on each version that Debian has (VERSIONS="24.11"
+#                 takes fewer; WHOLE=1 all of tests/slurm, 20 to 30 minutes a version)
 #   make golden   write the expected scripts of tests/golden again; review the diff
 #   make docs     write what the pages show again, build the site in build/site; review the diff
 #   make bench    the benchmarks

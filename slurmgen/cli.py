@@ -80,6 +80,12 @@ SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
 SandboxFolder = Annotated[
     Path | None, typer.Option("--dir", metavar="FOLDER", help="Where sandboxes live.")
 ]
+SandboxSlurm = Annotated[
+    str,
+    typer.Option(
+        "--slurm", metavar="20.11|22.05|24.11|26.05", help="Its version; this machine's by default."
+    ),
+]
 Node = Annotated[str, typer.Argument(metavar="NODE", help="Its name, such as n1.")]
 Member = Annotated[
     str, typer.Argument(metavar="NODE", help="Its name, such as n1; ctl: the controller.")
@@ -267,6 +273,7 @@ def rehearse(
             help="End a job that is silent, or with --real runs, for so long.",
         ),
     ] = 30,
+    slurm: SandboxSlurm = "",
 ) -> None:
     """Run the job on a Slurm of its shape here, with stand-ins for its programs."""
     from slurmgen.commands import rehearse as verb
@@ -280,6 +287,7 @@ def rehearse(
             svg=svg,
             real=real,
             limit=limit,
+            slurm=slurm,
         )
     )
 
@@ -585,6 +593,7 @@ def sandbox_up(
     accounting: Annotated[
         bool, typer.Option("--accounting", help="With slurmdbd and MariaDB: sacct works.")
     ] = False,
+    slurm: SandboxSlurm = "",
     directory: SandboxFolder = None,
 ) -> None:
     """Start a sandbox; prints the line that makes a shell use it."""
@@ -603,6 +612,7 @@ def sandbox_up(
             grace_seconds=grace,
             netns=netns,
             accounting=accounting,
+            slurm=slurm,
             directory=directory,
         )
     )

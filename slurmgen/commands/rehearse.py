@@ -15,6 +15,8 @@ from slurmgen.rehearsal import logs, shape
 from slurmgen.rehearsal import report as shown
 from slurmgen.rehearsal.judge import Case, judge, missing_here
 from slurmgen.rehearsal.run import Settings, rehearse
+from slurmgen.sandbox import release
+from slurmgen.sandbox.programs import find_programs
 from slurmgen.script import BatchScript
 from slurmgen.source import decode
 
@@ -46,11 +48,17 @@ def run(
     svg: str | None = None,
     real: bool = False,
     limit: float = 30,
+    slurm: str = "",
 ) -> int:
-    """Rehearse and report; EXIT_FINDINGS where anything is wrong."""
+    """Rehearse and report; EXIT_FINDINGS where anything is wrong.
+
+    slurm: the version to run it in, which this process then sees for good.
+    """
     if format_ not in _FORMATS:
         raise UsageError(f"--format {format_} is unknown", fix=f"use {' or '.join(_FORMATS)}")
     given = _read(job, cluster, overrides)
+    # Of a job file that is wrong it was said without it.
+    release.enter(find_programs(slurm).unpacked)
     requests = given.script.requests
     rehearsed = shape.rehearsed(requests)
     tasks = requests[0].total_tasks

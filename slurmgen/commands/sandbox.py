@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from slurmgen import report
 from slurmgen.errors import EXIT_OK, UsageError
-from slurmgen.sandbox import DEFAULT_NAME, Sandbox, Shape, faults, remove, statuses
+from slurmgen.sandbox import DEFAULT_NAME, Sandbox, Shape, faults, release, remove, statuses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,10 +34,12 @@ def up(
     grace_seconds: int | None = None,
     netns: bool = False,
     accounting: bool = False,
+    slurm: str = "",
 ) -> int:
     """Start a sandbox; print the line that makes a shell use it.
 
     like: the cluster profile after which it is made; nodes are then the most of each kind.
+    slurm: the version; by default this machine's own.
     """
     given: dict[str, Any] = {
         "gpus_per_node": gpus_per_node,
@@ -51,7 +53,7 @@ def up(
         shape = Shape(
             nodes=_SHAPE.nodes if nodes is None else nodes, extra_conf=tuple(extra_conf), **given
         )
-        return _start(shape, name, directory, netns=netns, accounting=accounting)
+        return _start(shape, name, directory, netns=netns, accounting=accounting, slurm=slurm)
     other = [key for key, value in given.items() if value != getattr(_SHAPE, key)]
     if other:
         options = " ".join(f"--{key.split('_')[0].removesuffix('s')}" for key in other)
@@ -60,7 +62,7 @@ def up(
             fix="leave one of them out; --nodes is how many of each kind there are at most",
         )
     shape, told = _like(like, _OF_EACH_KIND if nodes is None else nodes)
-    status = _start(shape, name, directory, netns=netns, accounting=accounting)
+    status = _start(shape, name, directory, netns=netns, accounting=accounting, slurm=slurm)
     for line in told:
         report.note(f"slurmgen: {line}")
     return status
@@ -76,10 +78,21 @@ def _like(cluster: str, nodes: int) -> Like:
 
 
 def _start(
-    shape: Shape, name: str, directory: Path | None, *, netns: bool, accounting: bool
+    shape: Shape,
+    name: str,
+    directory: Path | None,
+    *,
+    netns: bool,
+    accounting: bool,
+    slurm: str,
 ) -> int:
     sandbox = Sandbox.up(
-        name=name, shape=shape, directory=directory, netns=netns, accounting=accounting
+        name=name,
+        shape=shape,
+        directory=directory,
+        netns=netns,
+        accounting=accounting,
+        slurm=slurm,
     )
     report.note(
         f"slurmgen: sandbox {name!r} is up: Slurm {sandbox.version}, "
@@ -99,6 +112,11 @@ def _start(
         report.note(
             "slurmgen: slurmdbd's port is open on every interface of this machine: it knows no "
             "way to bind it (munge still lets nobody else in)"
+        )
+    if not release.is_shown(sandbox.unpacked):
+        report.note(
+            "slurmgen: this shell's own commands are of another version: "
+            "slurmgen sandbox exec runs those of this one (exec bash: a shell)"
         )
     report.out(f"export SLURM_CONF={sandbox.slurm_conf}\n")
     return EXIT_OK

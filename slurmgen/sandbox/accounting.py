@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
+from slurmgen.sandbox import release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,8 +44,16 @@ class Programs(NamedTuple):
     install: str
 
 
-def find_programs() -> Programs:
-    """Those of this machine; `UnavailableError` names the packages that are missing."""
+def find_programs(unpacked: str = "") -> Programs:
+    """Those of this machine; `UnavailableError` names the packages that are missing.
+
+    unpacked: the version of Slurm that they are to go with, where it isn't the machine's own.
+    """
+    if unpacked := unpacked or os.environ.get(release.ENTERED, ""):
+        raise UnavailableError(
+            f"accounting takes this machine's own Slurm, not {unpacked}",
+            fix="leave out --accounting or --slurm",
+        )
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SBIN))
     found = {name: shutil.which(name, path=path) for name in _PACKAGES}
     missing = {_PACKAGES[name]: None for name, where in found.items() if where is None}

@@ -94,7 +94,7 @@ def revive(sandbox: Sandbox, node: str) -> None:
         # Slurm tells starts apart by the second.
         while time.strftime("%Y-%m-%dT%H:%M:%S") == before:
             time.sleep(_POLL_SECONDS)
-        start_node(sandbox.folder, find_programs(), number, sandbox.reach)
+        start_node(sandbox.folder, find_programs(sandbox.unpacked), number, sandbox.reach)
         deadline = time.monotonic() + _SECONDS
         while True:
             started, state = _slurmd_start(sandbox, node)

@@ -1,4 +1,4 @@
-"""Programs: where Slurm and munge are on this machine, and which version of Slurm."""
+"""Programs: where Slurm and munge are, and which version of Slurm."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.errors import UnavailableError
+from slurmgen.errors import EXIT_UNAVAILABLE, UnavailableError
+from slurmgen.sandbox import release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 # Debian keeps the daemons in sbin, which an ordinary user's PATH leaves out.
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -23,13 +24,18 @@ _INSTALL = "apt-get install slurmctld slurmd slurm-client munge"
 
 
 class Programs(NamedTuple):
-    """The absolute paths of what a sandbox starts, and Slurm's version (`22.05.8`)."""
+    """The absolute paths of what a sandbox starts, and Slurm's version (`22.05.8`).
+
+    unpacked: what `release.command()` is to show for them to be there; empty for what this
+    machine has itself.
+    """
 
     slurmctld: str
     slurmd: str
     munged: str
     sinfo: str
     version: str
+    unpacked: str = ""
 
     @property
     def release(self) -> tuple[int, int]:
@@ -57,22 +63,24 @@ def find_network_tools() -> NetworkTools:
     return NetworkTools(**{name: where for name, where in found.items() if where is not None})
 
 
-def find_programs() -> Programs:
-    """Slurm's and munge's programs; `UnavailableError` lists every missing one."""
+def find_programs(slurm: str = "") -> Programs:
+    """Slurm's and munge's programs; `UnavailableError` lists every missing one.
+
+    slurm: a version (`24.11`), which is unpacked first where this machine has another, or none;
+    UsageError where it can't be had. By default what this machine has.
+    """
     found = _found((*_DAEMONS, *_CLIENTS))
     missing = [name for name, where in found.items() if where is None]
-    if missing:
+    if not missing:
+        own = _programs(found, os.environ.get(release.ENTERED, ""))
+        if not slurm or own.version.startswith(f"{slurm}."):
+            return own
+    elif not slurm:
         raise UnavailableError(
             f"Slurm is not installed on this machine: no {', '.join(missing)}", fix=_INSTALL
         )
-    paths = {name: where for name, where in found.items() if where is not None}
-    return Programs(
-        slurmctld=paths["slurmctld"],
-        slurmd=paths["slurmd"],
-        munged=paths["munged"],
-        sinfo=paths["sinfo"],
-        version=_version(paths["slurmctld"]),
-    )
+    release.unpacked(slurm)
+    return _programs(release.PROGRAMS, slurm)
 
 
 def _found(names: Iterable[str]) -> dict[str, str | None]:
@@ -80,15 +88,33 @@ def _found(names: Iterable[str]) -> dict[str, str | None]:
     return {name: shutil.which(name, path=path) for name in names}
 
 
-def _version(slurmctld: str) -> str:
+def _programs(found: Mapping[str, str | None], unpacked: str) -> Programs:
+    paths = {name: where for name, where in found.items() if where is not None}
+    return Programs(
+        slurmctld=paths["slurmctld"],
+        slurmd=paths["slurmd"],
+        munged=paths["munged"],
+        sinfo=paths["sinfo"],
+        version=_version(paths["slurmctld"], unpacked),
+        unpacked=unpacked,
+    )
+
+
+def _version(slurmctld: str, unpacked: str) -> str:
     try:
         answer = subprocess.run(
-            [slurmctld, "-V"], capture_output=True, text=True, timeout=30, check=False
+            release.command(unpacked, [slurmctld, "-V"]),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{slurmctld} does not run: {error}", fix=_INSTALL) from error
     match = re.search(r"\b\d+\.\d+\.\S+", answer.stdout)
     if match is None:
         said = (answer.stdout + answer.stderr).strip()
+        if answer.returncode == EXIT_UNAVAILABLE and unpacked:
+            raise UnavailableError(said.removeprefix("slurmgen: "), fix=release.MOUNTS)
         raise UnavailableError(f"{slurmctld} -V named no version: {said!r}", fix=_INSTALL)
     return match.group()

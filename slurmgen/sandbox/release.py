@@ -1,6 +1,4 @@
-"""Release: a Slurm that isn't installed here, shown to one command and what it starts.
-
-    python -m slurmgen.sandbox.release 24.11 -- COMMAND...
+"""Release: a Slurm that isn't installed here, shown to one process and what it starts.
 
 Debian's packages of that version are unpacked into a cache folder, with the libraries they need.
 A mount namespace then shows their programs and plugins in /usr in place of this machine's own;
@@ -17,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from slurmgen.errors import SlurmgenError, UnavailableError, UsageError
+from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.sandbox import inside
 from slurmgen.sandbox.isolation import mount, unshare_mounts
 
 if TYPE_CHECKING:
@@ -31,36 +30,70 @@ SUITES = {"20.11": "bullseye", "22.05": "bookworm", "24.11": "trixie", "26.05": 
 ENTERED = "SLURMGEN_SANDBOX_SLURM"
 """Names the version that a process and its children see in /usr."""
 
+PROGRAMS = {
+    "slurmctld": "/usr/sbin/slurmctld",
+    "slurmd": "/usr/sbin/slurmd",
+    "munged": "/usr/sbin/munged",
+    "sinfo": "/usr/bin/sinfo",
+}
+"""Where a process that has entered a version has its programs."""
+
+MOUNTS = "run as root, or in a container that allows mounts (docker run --privileged)"
+"""What to do where `show()` can't."""
+
 _PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 _PLUGINS = "slurm-wlm"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _MIRROR = "http://deb.debian.org/debian"
+# Root's, in the place where other users may read it: its own cache is closed to them.
+_ROOTS = Path("/var/cache/slurmgen/slurm")
 _MS_RDONLY = 1
 _MS_BIND = 4096
 
 
-def run(version: str, argv: Sequence[str]) -> NoReturn:
-    """Become `argv`, with Slurm `version` in /usr.
+def enter(version: str) -> None:
+    """Show Slurm `version` in /usr to this process, for good; nothing where it sees it already.
 
     Raises UsageError for a version that Debian doesn't have, UnavailableError where its packages
     can't be had or this machine lets this user make no mount namespace.
     """
-    tree = unpacked(version)
-    _enter(tree)
-    os.environ[ENTERED] = version
-    try:
-        os.execvp(argv[0], list(argv))
-    except OSError as error:
-        raise UnavailableError(
-            f"can't run {argv[0]}: {error.strerror}", fix="check its name and PATH"
-        ) from error
+    if not is_shown(version):
+        show(unpacked(version))
+
+
+def is_shown(version: str) -> bool:
+    """Whether this process sees it; "" is what it sees anyway."""
+    return version in ("", os.environ.get(ENTERED))
 
 
 def command(version: str, argv: Sequence[str]) -> list[str]:
     """`argv` as it is, or so that it sees Slurm `version`, where this process doesn't yet."""
-    if not version or os.environ.get(ENTERED) == version:
+    if is_shown(version):
         return list(argv)
-    return [sys.executable, "-m", __name__, version, "--", *argv]
+    return [sys.executable, "-I", "-S", inside.__file__, str(unpacked(version)), "--", *argv]
+
+
+def show(tree: Path) -> None:
+    """`enter()` for what `unpacked()` has made."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        unshare_mounts(libc)
+        options = f"lowerdir={tree}/usr:/usr"
+        mount(libc, "overlay", "/usr", kind="overlay", flags=_MS_RDONLY, options=options)
+        for plugins in (tree / "usr/lib").glob(f"*/{_PLUGINS}"):
+            # Alone: this machine's own would be loaded beside them.
+            target = Path("/", plugins.relative_to(tree))
+            mount(libc, str(plugins), str(target), flags=_MS_BIND)
+    except OSError as error:
+        raise UnavailableError(
+            f"this machine doesn't let this user show another Slurm in /usr: {error}",
+            fix=MOUNTS,
+        ) from error
+    os.environ[ENTERED] = tree.name
+    if (shutil.which("sinfo") or "").rpartition("/")[0] not in ("/usr/bin", "/bin"):
+        # A Slurm elsewhere on PATH would be found first.
+        path = os.environ.get("PATH", os.defpath)
+        os.environ["PATH"] = os.pathsep.join([f"{tree}/usr/bin", f"{tree}/usr/sbin", path])
 
 
 def unpacked(version: str) -> Path:
@@ -71,6 +104,8 @@ def unpacked(version: str) -> Path:
             f"{version!r} is not a version of Slurm to be had here",
             fix=f"take one that Debian has: {', '.join(SUITES)}",
         )
+    if (_ROOTS / version).is_dir():
+        return _ROOTS / version
     cache = _cache()
     cache.mkdir(parents=True, exist_ok=True)
     tree = cache / version
@@ -192,43 +227,8 @@ def _call(argv: Sequence[str], environment: dict[str, str] | None = None) -> str
     return done.stdout
 
 
-def _enter(tree: Path) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    try:
-        unshare_mounts(libc)
-        options = f"lowerdir={tree}/usr:/usr"
-        mount(libc, "overlay", "/usr", kind="overlay", flags=_MS_RDONLY, options=options)
-        for plugins in (tree / "usr/lib").glob(f"*/{_PLUGINS}"):
-            # Alone: this machine's own would be loaded beside them.
-            target = Path("/", plugins.relative_to(tree))
-            mount(libc, str(plugins), str(target), flags=_MS_BIND)
-    except OSError as error:
-        raise UnavailableError(
-            f"this machine doesn't let this user show another Slurm in /usr: {error}",
-            fix="run as root, or in a container that allows mounts (docker run --privileged)",
-        ) from error
-
-
 def _cache() -> Path:
     if os.geteuid() == 0:
-        # Where other users' processes may read it too: root's own cache is closed to them.
-        return Path("/var/cache/slurmgen/slurm")
+        return _ROOTS
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser().resolve() / "slurmgen" / "slurm"
-
-
-def main(argv: Sequence[str]) -> int:
-    """The command line above; the status of the command, or what slurmgen's errors have."""
-    match argv:
-        case [version, "--", _, *_]:
-            try:
-                run(version, argv[2:])
-            except SlurmgenError as error:
-                sys.stderr.write(f"slurmgen: {error}\n")
-                return error.exit_status
-    sys.stderr.write("usage: python -m slurmgen.sandbox.release VERSION -- COMMAND...\n")
-    return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

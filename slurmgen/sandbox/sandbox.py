@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.sandbox import accounting as accounts
+from slurmgen.sandbox import release
 from slurmgen.sandbox.folder import Folder, sandbox_names
 from slurmgen.sandbox.interruption import Interruptions
 from slurmgen.sandbox.network import Network, require_networks
@@ -65,6 +66,8 @@ class Sandbox:
     """A Slurm that is up: own ports, own munge, own state, pretended nodes and GPUs.
 
     As a context manager it goes down at the end of the `with`.
+
+    unpacked: the version that its commands have to be shown, where it isn't this machine's own.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Sandbox:
     version: str
     reach: Reach
     folder: Folder
+    unpacked: str = ""
 
     @classmethod
     def up(
@@ -82,6 +86,7 @@ class Sandbox:
         directory: Path | None = None,
         netns: bool = False,
         accounting: bool = False,
+        slurm: str = "",
     ) -> Sandbox:
         """Start the sandbox `name` and return when every node takes jobs.
 
@@ -89,17 +94,18 @@ class Sandbox:
         ($XDG_STATE_HOME/slurmgen/sandbox).
         netns: gives each node a network of its own; takes root.
         accounting: with slurmdbd and MariaDB, so that sacct works.
+        slurm: the version (`24.11`); by default what this machine has.
 
         Remains of a crashed one are cleared away first. If it fails or is interrupted, no
         process and no folder is left. `UsageError` if it is up already, `UnavailableError`
-        if Slurm is missing or does not start, or if `netns` or `accounting` can't be had.
+        if Slurm is missing or does not start, or if `netns`, `accounting` or `slurm` can't be had.
         """
         shape = shape or Shape()
-        programs = find_programs()
+        programs = find_programs(slurm)
         if netns:
             require_networks()
         if accounting:
-            accounts.find_programs()
+            accounts.find_programs(programs.unpacked)
         folder = Folder.of(name, directory)
         with folder.locked(), Interruptions() as interruptions:
             _refuse_foreign(name, folder)
@@ -114,7 +120,7 @@ class Sandbox:
                 reach = start(
                     folder, shape, programs, interruptions, netns=netns, accounting=accounting
                 )
-                sandbox = cls(name, shape, programs.version, reach, folder)
+                sandbox = cls(name, shape, programs.version, reach, folder, programs.unpacked)
                 sandbox._describe()
                 interruptions.check()
             except BaseException:
@@ -190,7 +196,7 @@ class Sandbox:
         """
         try:
             return subprocess.run(
-                list(argv),
+                release.command(self.unpacked, argv),
                 input=given or "",
                 capture_output=True,
                 text=True,
@@ -216,7 +222,7 @@ class Sandbox:
         if signal N ended it.
         """
         try:
-            process = subprocess.Popen(list(argv), env=self.environment())
+            process = subprocess.Popen(release.command(self.unpacked, argv), env=self.environment())
         except FileNotFoundError:
             return 127
         except OSError:
@@ -232,6 +238,7 @@ class Sandbox:
     def _describe(self) -> None:
         content = {
             "version": self.version,
+            "unpacked": self.unpacked,
             "loopback_only": self.reach.loopback_only,
             "network": str(self.reach.network.block) if self.reach.network else "",
             "shape": dataclasses.asdict(self.shape),
@@ -296,6 +303,7 @@ def _read(name: str, folder: Folder) -> Sandbox | None:
             network=Network.of(content["network"]) if content["network"] else None,
         ),
         folder=folder,
+        unpacked=content["unpacked"],
     )
 
 

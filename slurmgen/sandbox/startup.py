@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
 from slurmgen.sandbox import accounting as accounts
-from slurmgen.sandbox import isolation, keeper
+from slurmgen.sandbox import isolation, keeper, release
 from slurmgen.sandbox.addresses import claimed_addresses
 from slurmgen.sandbox.configuration import (
     CONTROLLER,
@@ -71,7 +71,7 @@ def start(
     """
     hosts = folder.path / "hosts"
     hosts.write_text("")
-    named = _can_isolate(folder)
+    named = _can_isolate(folder, programs)
     if netns and not named:
         raise _no_networks(folder)
     gpu_files = _gpu_files(
@@ -104,13 +104,13 @@ def start(
         _start_munged(folder, programs)
         interruptions.check()
         if accounting:
-            _start_accounting(folder, setting.user, reach, namespaces, interruptions)
-        _start_daemons(folder, [_controller(folder, programs, reach, namespaces)])
+            _start_accounting(folder, programs, setting.user, reach, namespaces, interruptions)
+        _start_daemons(folder, programs, [_controller(folder, programs, reach, namespaces)])
         interruptions.check()
         nodes = [
             _node(folder, programs, i, reach, namespaces) for i in range(1, shape.node_count + 1)
         ]
-        _start_daemons(folder, nodes)
+        _start_daemons(folder, programs, nodes)
         _wait_until_registered(folder, shape, programs, interruptions)
     return reach
 
@@ -118,14 +118,15 @@ def start(
 def start_node(folder: Folder, programs: Programs, number: int, reach: Reach) -> None:
     """Start the slurmd of node `number` of a sandbox that is up, where it has none."""
     namespaces = Namespaces(folder) if reach.network else None
-    _start_daemons(folder, [_node(folder, programs, number, reach, namespaces)])
+    _start_daemons(folder, programs, [_node(folder, programs, number, reach, namespaces)])
 
 
 def registered_nodes(folder: Folder, programs: Programs) -> set[str]:
     """The nodes that the controller has heard of and that answer it."""
     try:
+        words = [programs.sinfo, "--noheader", "--all", "--Node", "--format=%N %t"]
         answer = subprocess.run(
-            [programs.sinfo, "--noheader", "--all", "--Node", "--format=%N %t"],
+            release.command(programs.unpacked, words),
             capture_output=True,
             text=True,
             env=daemon_environment(folder),
@@ -150,14 +151,15 @@ def daemon_environment(folder: Folder) -> dict[str, str]:
     }
 
 
-def _isolation_program(verb: str, folder: Folder) -> list[str]:
-    return [sys.executable, "-I", "-S", isolation.__file__, verb, str(folder.path)]
+def _isolation_program(verb: str, folder: Folder, programs: Programs) -> list[str]:
+    words = [sys.executable, "-I", "-S", isolation.__file__, verb, str(folder.path)]
+    return release.command(programs.unpacked, words)
 
 
-def _can_isolate(folder: Folder) -> bool:
+def _can_isolate(folder: Folder, programs: Programs) -> bool:
     device = folder.path / "dev" / "probe"
     device.touch()
-    answer = _run(folder, _isolation_program("probe", folder))
+    answer = _run(folder, _isolation_program("probe", folder, programs))
     device.unlink()
     return answer == 0
 
@@ -208,7 +210,7 @@ def _start_munged(folder: Folder, programs: Programs) -> None:
         # Listing every group of a large directory takes long, and nothing here asks.
         "--group-update-time=-1",
     ]
-    if _run(folder, arguments) != 0:
+    if _run(folder, release.command(programs.unpacked, arguments)) != 0:
         raise _start_failure("munged", folder, folder.log / "munged.log")
 
 
@@ -240,22 +242,23 @@ def _no_networks(folder: Folder) -> UnavailableError:
 
 def _start_accounting(
     folder: Folder,
+    programs: Programs,
     user: str,
     reach: Reach,
     namespaces: Namespaces | None,
     interruptions: Interruptions,
 ) -> None:
-    programs = accounts.find_programs()
+    found = accounts.find_programs()
     environment = daemon_environment(folder)
-    accounts.start_database(folder, programs, environment, interruptions.check)
+    accounts.start_database(folder, found, environment, interruptions.check)
     daemon: dict[str, object] = {
-        "argv": [programs.slurmdbd],
+        "argv": [found.slurmdbd],
         "env": {**environment, **accounts.database_environment(folder)},
         "host": CONTROLLER if reach.named else "",
         "network": namespaces.controller if namespaces else "",
     }
-    _start_daemons(folder, [daemon])
-    accounts.register(programs, environment, user=user, folder=folder, check=interruptions.check)
+    _start_daemons(folder, programs, [daemon])
+    accounts.register(found, environment, user=user, folder=folder, check=interruptions.check)
 
 
 def _controller(
@@ -282,8 +285,8 @@ def _node(
     }
 
 
-def _start_daemons(folder: Folder, daemons: list[dict[str, object]]) -> None:
-    if _run(folder, _isolation_program("start", folder), given=json.dumps(daemons)) != 0:
+def _start_daemons(folder: Folder, programs: Programs, daemons: list[dict[str, object]]) -> None:
+    if _run(folder, _isolation_program("start", folder, programs), given=json.dumps(daemons)) != 0:
         raise _start_failure("Slurm", folder, folder.controller_log)
 
 

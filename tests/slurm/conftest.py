@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from slurmgen.cluster.profile import Profile
 from slurmgen.plan import JobPlan, resolve
 from slurmgen.render import render
 from slurmgen.sandbox import Sandbox, Shape
+from slurmgen.slurm import sbatch
 from slurmgen.spec.job import JobSpec
 
 if TYPE_CHECKING:
@@ -52,8 +54,10 @@ class Cluster:
         script: str | None = None,
         inside: Sequence[str] = (),
         profile: Profile = GENERIC,
-    ) -> tuple[JobPlan, str, Path, subprocess.Popen[str]]:
-        """Submit with `sbatch --wait`; the probe writes into the job's own folder.
+    ) -> tuple[JobPlan, str, Path, str]:
+        """Submit; the last of what it returns is the job's id.
+
+        The probe writes into the job's own folder, the third.
 
         inside: a command that runs sbatch, such as salloc.
         """
@@ -71,28 +75,32 @@ class Cluster:
         environment["PATH"] = os.pathsep.join([bin_, environment["PATH"]])
         environment["PYTHONPATH"] = str(ROOT)
         environment["PYTHONWARNINGS"] = "ignore"
-        process = subprocess.Popen(
-            [*inside, "sbatch", "--wait", str(path)],
+        done = subprocess.run(
+            [*inside, "sbatch", "--parsable", str(path)],
             env=environment,
             cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             text=True,
+            timeout=60,
         )
-        return plan, text, folder, process
+        assert done.returncode == 0, done.stderr
+        return plan, text, folder, done.stdout.strip()
 
-    def finish(self, started: tuple[JobPlan, str, Path, subprocess.Popen[str]]) -> Ran:
-        plan, text, folder, process = started
-        try:
-            answer, _ = process.communicate(timeout=240)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        assert "Submitted batch job" in answer, answer
+    def finish(self, started: tuple[JobPlan, str, Path, str]) -> Ran:
+        """Until the job has ended; sbatch --wait would look after 2, 10, 42 and 74 seconds."""
+        plan, text, folder, job_id = started
+        end = time.monotonic() + 240
+        while True:
+            states = sbatch.job_states(sbatch.Submitted(job_id, None), self.sandbox.environment())
+            assert states
+            if all(state.state in sbatch.ENDED for state in states):
+                break
+            assert time.monotonic() < end, states
+            time.sleep(0.2)
         log = folder / "log"
         seen = [json.loads(path.read_bytes()) for path in sorted(folder.glob("seen-*"))]
         shown = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        return Ran(plan, text, process.returncode, shown, seen)
+        return Ran(plan, text, sbatch.exit_status(states), shown, seen)
 
     def run(
         self,

@@ -95,6 +95,12 @@ def test_sbatch_reads_the_same_from_a_script_and_its_import(slurm: Slurm) -> Non
                 for line in after
                 if line not in added or line.partition(" ")[0] not in DEFAULTS
             ]
+        if slurm.sandbox.version >= "25.05":
+            # The last of several counts. Before, Slurm added them up, and so does the import.
+            before, after = (
+                [line for line in lines if not line.startswith("mail-type ")]
+                for lines in (before, after)
+            )
         if before != after:
             different.append((path.parent.name, sorted(set(before) ^ set(after))))
     assert different == []
@@ -111,13 +117,14 @@ with open(os.path.join(os.environ["SEEN"], uuid.uuid4().hex), "w") as file:
 """
 # Of one job or process and no other.
 VARYING = re.compile(
-    r"SLURM_(JOBID|JOB_ID.*|JOB_START_TIME|JOB_END_TIME|JOB_NAME|TASK_PID|STEP.*|.*PORT|ARRAY_JOB_ID)"
+    r"SLURM_(JOBID|JOB_ID.*|JOB_START_TIME|JOB_END_TIME|JOB_NAME|TASK_PID|STEP.*|.*PORT|ARRAY_JOB_ID"
+    r"|JOB_SLUID)"
     r"|_|SEEN"
 )
 # What the launch block of a job file sets besides.
 LAUNCHED = re.compile(
     r"RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_ADDR|MASTER_PORT"
-    r"|OMP_NUM_THREADS|SLURM_.*|SRUN_.*|CUDA_.*|ROCR_.*|ZE_.*|GPU_DEVICE_ORDINAL"
+    r"|OMP_NUM_THREADS|SLURMD?_.*|SRUN_.*|CUDA_.*|ROCR_.*|ZE_.*|GPU_DEVICE_ORDINAL"
 )
 # What a step has, or has otherwise, or a shell around the program.
 STEP = re.compile(r"SLURM_.*|SHLVL|OLDPWD")
@@ -326,7 +333,7 @@ def test_programs_see_the_same_from_a_script_and_its_import(slurm: Slurm, name: 
                     {k: v for k, v in e.items() if k != "MASTER_PORT"} for e in (one, other)
                 )
             # The launch block of a job file adds to them.
-            assert all(LAUNCHED.fullmatch(name) for name in other.keys() - one.keys())
+            assert [n for n in other.keys() - one.keys() if not LAUNCHED.fullmatch(n)] == []
             one, other = (
                 {name: value for name, value in env.items() if not STEP.fullmatch(name)}
                 for env in (one, {name: other[name] for name in one if name in other})

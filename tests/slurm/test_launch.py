@@ -71,6 +71,7 @@ def test_a_plain_env_script_meets(cluster: Cluster, shape: str) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.matrix
 @pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn"])
 def test_the_bundled_entrypoint_meets(cluster: Cluster, launcher: str) -> None:
     job = {"nodes": 2, "gpus_per_node": 4, "launcher": launcher, "ddp": ENV_SCRIPT}
@@ -125,6 +126,7 @@ def probe(cluster: Cluster, **job: Any) -> Ran:
     return ran
 
 
+@pytest.mark.matrix
 def test_what_each_task_is_told(cluster: Cluster) -> None:
     ran = probe(cluster, nodes=2, gpus_per_node="a100:4", cpus_per_task=3)
     assert len(ran.seen) == 8
@@ -142,6 +144,7 @@ def test_what_each_task_is_told(cluster: Cluster) -> None:
     assert len({(e["MASTER_ADDR"], e["MASTER_PORT"]) for e in told}) == 1
 
 
+@pytest.mark.matrix
 def test_local_world_size_of_uneven_nodes(cluster: Cluster) -> None:
     ran = probe(cluster, nodes=2, ntasks=5)
     sizes = sorted((s["env"]["SLURMD_NODENAME"], s["env"]["LOCAL_WORLD_SIZE"]) for s in ran.seen)
@@ -149,6 +152,7 @@ def test_local_world_size_of_uneven_nodes(cluster: Cluster) -> None:
     assert "Warning" not in ran.log
 
 
+@pytest.mark.matrix
 def test_spawn_is_told_its_share_but_no_rank(cluster: Cluster) -> None:
     ran = probe(cluster, nodes=2, gpus_per_node=4, launcher="spawn")
     told = [seen["env"] for seen in ran.seen]
@@ -159,6 +163,7 @@ def test_spawn_is_told_its_share_but_no_rank(cluster: Cluster) -> None:
         assert "LOCAL_RANK" not in env
 
 
+@pytest.mark.matrix
 def test_plain_is_one_process_that_sees_every_gpu(cluster: Cluster) -> None:
     ran = probe(cluster, gpus_per_node=4, cpus_per_task=8, launcher="plain")
     (seen,) = ran.seen
@@ -166,6 +171,7 @@ def test_plain_is_one_process_that_sees_every_gpu(cluster: Cluster) -> None:
     assert not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} & set(seen["env"])
 
 
+@pytest.mark.matrix
 def test_the_environment_arrives_under_export_none(cluster: Cluster) -> None:
     """Slurm passes SLURM_EXPORT_ENV=NONE on to srun, which then starts without PATH."""
     path = cluster.sandbox.environment()["PATH"]
@@ -178,6 +184,7 @@ def test_the_environment_arrives_under_export_none(cluster: Cluster) -> None:
     assert {seen["env"]["GREETING"] for seen in ran.seen} == {"hello"}
 
 
+@pytest.mark.matrix
 def test_array_tasks_have_ports_of_their_own(cluster: Cluster) -> None:
     ran = probe(cluster, array="0-3", ntasks_per_node=2)
     ports: dict[str, set[str]] = {}
@@ -189,6 +196,7 @@ def test_array_tasks_have_ports_of_their_own(cluster: Cluster) -> None:
     assert len(set.union(*ports.values())) == 4
 
 
+@pytest.mark.matrix
 def test_a_dying_rank_ends_the_job_with_an_error(cluster: Cluster) -> None:
     ran = cluster.run(
         {
@@ -219,6 +227,7 @@ OUTER = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("outer", OUTER)
 def test_a_job_submitted_from_inside_another_is_not_changed_by_it(
     cluster: Cluster, outer: str
@@ -238,6 +247,7 @@ def test_a_job_submitted_from_inside_another_is_not_changed_by_it(
     assert {len(env["CUDA_VISIBLE_DEVICES"].split(",")) for env in told} == {2}
 
 
+@pytest.mark.matrix
 def test_bash_is_found_where_the_job_gets_no_environment(cluster: Cluster) -> None:
     ran = cluster.run({"nodes": 2, "export": "NIL", "command": "echo met $RANK"})
     assert ran.status == 0, ran.log
@@ -264,6 +274,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.matrix
 def test_the_jobs_signal_reaches_the_program_and_not_the_bash_around_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:

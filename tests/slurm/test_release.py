@@ -2,54 +2,185 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.sandbox import release
+from slurmgen.sandbox import Sandbox, release
+from slurmgen.sandbox.programs import Programs, find_programs
+from slurmgen.sandbox.shape import Shape
+from tests.slurm.conftest import ROOT
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+# One that no machine of the tests has itself.
+VERSION = "24.11"
+SETPRIV = shutil.which("setpriv")
 
 
-def test_a_version_that_debian_does_not_have() -> None:
+def slurmgen(*arguments: str, cwd: Path, as_: tuple[str, ...] = ()) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*as_, sys.executable, "-m", "slurmgen", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def _unpacked() -> None:
+    if release.ENTERED in os.environ:
+        pytest.skip("another version of Slurm is shown here already")
+    try:
+        release.unpacked(VERSION)
+    except UnavailableError as error:
+        pytest.skip(f"needs Slurm {VERSION}: {error}")
+    try:
+        find_programs(VERSION)
+    except UnavailableError as error:
+        pytest.skip(f"needs mounts: {error}")
+
+
+def test_a_version_that_debian_does_not_have(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'23\.02' is not a version of Slurm") as caught:
         release.unpacked("23.02")
     assert "20.11, 22.05, 24.11, 26.05" in caught.value.fix
+    status, out, said = slurmgen(
+        "sandbox", "up", "--slurm", "23.02", "--dir", str(tmp_path), cwd=tmp_path
+    )
+    assert (status, out) == (2, "")
+    assert "'23.02' is not a version of Slurm" in said
 
 
 def test_inside_it_nothing_is_entered_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    outside = [sys.executable, "-m", "slurmgen.sandbox.release", "24.11", "--", "sinfo"]
+    monkeypatch.setattr(release, "unpacked", lambda version: Path("/cache", version))
     monkeypatch.delenv(release.ENTERED, raising=False)
-    assert release.command("24.11", ["sinfo"]) == outside
+    assert release.command("24.11", ["sinfo"])[-3:] == ["/cache/24.11", "--", "sinfo"]
     assert release.command("", ["sinfo"]) == ["sinfo"]
     monkeypatch.setenv(release.ENTERED, "24.11")
     assert release.command("24.11", ["sinfo"]) == ["sinfo"]
 
 
 @pytest.mark.slurm
-@pytest.mark.parametrize("version", ["20.11", "24.11"])
-def test_a_sandbox_of_that_version(version: str, tmp_path: Path) -> None:
+def test_the_machines_own_version_takes_nothing_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = find_programs()
+    monkeypatch.setattr(release, "unpacked", pytest.fail)
+    assert find_programs(own.version.rpartition(".")[0]) == own
+
+
+@pytest.mark.slurm
+@pytest.mark.usefixtures("_unpacked")
+def test_the_verbs_reach_a_sandbox_of_another_version(tmp_path: Path) -> None:
+    def sandbox(verb: str, *arguments: str) -> str:
+        status, out, said = slurmgen(
+            "sandbox", verb, "--dir", str(tmp_path / "root"), *arguments, cwd=tmp_path
+        )
+        assert status == 0, said
+        return out
+
     try:
-        release.unpacked(version)
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    script = (
-        "from pathlib import Path; from slurmgen.sandbox import Sandbox\n"
-        f"with Sandbox.up(name='release', directory=Path({str(tmp_path)!r})) as sandbox:\n"
-        "    ran = sandbox.run(['srun', '--nodes=2', '--gres=gpu:1', 'scontrol', '--version'])\n"
-        "    print(sandbox.version, ran.stdout.split())\n"
-    )
+        conf = tmp_path / "root" / "default" / "slurm.conf"
+        assert sandbox("up", "--slurm", VERSION) == f"export SLURM_CONF={conf}\n"
+        assert sandbox("status").split()[:4][1].startswith(f"{VERSION}.")
+        assert sandbox("status").split()[2:4] == ["2", "up"]
+        assert sandbox("exec", "sinfo", "-V").startswith(f"slurm-wlm {VERSION}.")
+        # A task, and what a shell starts.
+        shown = sandbox("exec", "bash", "-c", "srun --nodes=2 --gres=gpu:1 sinfo -V; squeue -h")
+        assert shown.count(f"slurm-wlm {VERSION}.") == 2
+        sandbox("kill", "n1")
+        sandbox("revive", "n1")
+        assert sandbox("exec", "srun", "--nodelist=n1", "hostname") == "n1\n"
+        assert slurmgen("sandbox", "exec", "--dir", "root", "nosuch", cwd=tmp_path)[0] == 127
+    finally:
+        sandbox("down")
+    assert list((tmp_path / "root").iterdir()) == []
+
+
+@pytest.mark.slurm
+@pytest.mark.usefixtures("_unpacked")
+def test_rehearse_on_another_version(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("nodes: 2\ngpus_per_node: 2\ncommand: python train.py\n")
+    status, out, said = slurmgen("rehearse", "--slurm", VERSION, "job.yaml", cwd=tmp_path)
+    assert status == 0, out + said
+    assert f"rehearsed on Slurm {VERSION}." in out
+
+
+ORDINARY = """\
+import sys
+from pathlib import Path
+from slurmgen.sandbox import Sandbox
+with Sandbox.up(slurm=sys.argv[1], directory=Path("root")) as sandbox:
+    print(sandbox.version, sandbox.run(["srun", "--nodes=2", "id", "-un"]).stdout.split())
+    # From a process that has not started it.
+    print(Sandbox.find(directory=Path("root")).run(["sinfo", "-V"]).stdout)
+"""
+
+
+@pytest.fixture
+def everybodys() -> Iterator[tuple[Path, list[str]]]:
+    """A folder and a command line for an ordinary user; tmp_path is closed to others."""
+    if os.geteuid() != 0 or not SETPRIV:
+        pytest.skip("needs root and setpriv")
+    with tempfile.TemporaryDirectory(prefix="release-") as scratch:
+        folder = Path(scratch)
+        shutil.copytree(ROOT / "slurmgen", folder / "slurmgen", ignore=lambda *_: {"__pycache__"})
+        folder.chmod(0o755)
+        shutil.chown(folder, "daemon", "daemon")
+        yield folder, [SETPRIV, "--reuid=daemon", "--regid=daemon", "--clear-groups"]
+
+
+@pytest.mark.slurm
+@pytest.mark.usefixtures("_unpacked")
+def test_an_ordinary_user_has_it_too(everybodys: tuple[Path, list[str]]) -> None:
+    folder, become = everybodys
+    python = "/usr/bin/python3"
+    check = "import sys; sys.exit(sys.version_info < (3, 10))"
+    if subprocess.run([*become, python, "-c", check], capture_output=True).returncode != 0:
+        pytest.skip("needs a Python 3.10 that every user may run")
     done = subprocess.run(
-        release.command(version, [sys.executable, "-c", script]),
+        [*become, python, "-c", ORDINARY, VERSION],
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=120,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{version}.")
-    assert done.stdout.count("'slurm-wlm'") == 2
+    assert done.stdout.split("\n")[:2] == [
+        f"{find_programs(VERSION).version} ['daemon', 'daemon']",
+        f"slurm-wlm {find_programs(VERSION).version}",
+    ]
+
+
+@pytest.mark.slurm
+@pytest.mark.usefixtures("_unpacked")
+@pytest.mark.skipif(os.geteuid() != 0 or not SETPRIV, reason="takes root and setpriv")
+def test_where_mounts_are_not_allowed(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("command: 'true'\n")
+    without = (str(SETPRIV), "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
+    for words in (["sandbox", "up", "--dir", "root"], ["rehearse", "job.yaml"]):
+        status, out, said = slurmgen(*words, "--slurm", VERSION, cwd=tmp_path, as_=without)
+        assert (status, out) == (3, "")
+        assert "doesn't let this user show another Slurm in /usr" in said
+        assert "= fix: run as root, or in a container that allows mounts" in said
+    assert not (tmp_path / "root" / "default").exists()
+
+
+def test_accounting_is_of_the_machines_own_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Programs("", "", "", "", version="24.11.5", unpacked="24.11")
+    monkeypatch.setattr("slurmgen.sandbox.sandbox.find_programs", lambda slurm: other)
+    with pytest.raises(UnavailableError, match=r"takes this machine's own Slurm, not 24\.11"):
+        Sandbox.up(slurm="24.11", accounting=True, directory=tmp_path, shape=Shape())

@@ -14,7 +14,7 @@ from tests.slurm.interrupted import SHAPE, Job, Jobs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.matrix]
 
 PROGRAM = Path(__file__).with_name("saves.py")
 COMMAND = {"command": [sys.executable, str(PROGRAM)]}

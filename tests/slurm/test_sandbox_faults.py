@@ -522,7 +522,7 @@ def test_the_controller_is_no_node_to_kill(sandbox: Sandbox) -> None:
 
 SETPRIV = shutil.which("setpriv")
 REFUSED = {
-    "ordinary user": (["--reuid=nobody", "--regid=nogroup", "--clear-groups"], "takes root"),
+    "ordinary user": (["--reuid=daemon", "--regid=daemon", "--clear-groups"], "takes root"),
     "root without namespaces": (
         ["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
         "allows no networks",
