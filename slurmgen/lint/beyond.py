@@ -98,6 +98,14 @@ CODES = (
 )
 
 
+# What `check` finds on the running cluster, what Slurm refuses for a reason of its own, and waste.
+LIVE, REFUSED, DOUBTFUL = (
+    ("live-cluster", "SG005"),
+    ("refused-by-slurm", "SG006"),
+    ("live-cluster-doubt", "SG007"),
+)
+
+
 def find(name: str) -> Code | None:
     """The code of this name or number, case aside."""
     return next((code for code in CODES if name.lower() in (code.name, code.code.lower())), None)

@@ -13,12 +13,13 @@ from slurmgen.cluster.problems import refuse
 from slurmgen.spec.replaced import replaced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slurmgen.cluster.limits import Ask
     from slurmgen.cluster.live.facts import Facts, Partition
     from slurmgen.cluster.profile import NodeType, Profile
     from slurmgen.launchers import Problem
-    from slurmgen.plan import JobPlan
-    from slurmgen.request import Request
+    from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
 
 _CHOSEN = ("account", "partition", "qos", "reservation", "constraint")
@@ -31,15 +32,17 @@ class Verdict(NamedTuple):
     doubts: list[Problem]
 
 
-def judge(spec: JobSpec, plan: JobPlan, request: Request, live: Profile, facts: Facts) -> Verdict:
-    """live: the profile of `facts`, with the names of its nodes. request: what the rendered
-    directives ask for, GPUs by the type that is written."""
-    given = {d.option.replace("-", "_"): d.value for d in plan.directives}
+def judge(
+    spec: JobSpec, ask: Ask, directives: Sequence[Directive], live: Profile, facts: Facts
+) -> Verdict:
+    """ask: what the directives ask for, GPUs by the type that is written, on nodes that are
+    not chosen yet. live: the profile of `facts`, with the names of its nodes."""
+    given = {d.option.replace("-", "_"): d.value for d in directives}
     # What the plan chose counts as if the job file said it.
     spec = replaced(spec, **{key: given.get(key) for key in _CHOSEN})
     verdict = Verdict([], [])
     partitions = _partitions(spec, facts, verdict.refusals)
-    ask = _check_limits(spec, plan, request, live, verdict.refusals)
+    ask = _check_limits(spec, ask, directives, live, verdict.refusals)
     for partition in partitions:
         _check_state(partition, verdict)
         _check_cpus(partition, ask, spec, verdict.refusals)
@@ -70,12 +73,15 @@ def _partitions(spec: JobSpec, facts: Facts, problems: list[Problem]) -> list[Pa
 
 
 def _check_limits(
-    spec: JobSpec, plan: JobPlan, request: Request, live: Profile, problems: list[Problem]
+    spec: JobSpec,
+    ask: Ask,
+    directives: Sequence[Directive],
+    live: Profile,
+    problems: list[Problem],
 ) -> Ask:
-    gpus = request.node_gpus or 0
     choice: list[Problem] = []
-    kind = limits.choose_node_type(spec, live, request.gpu_type, gpus, choice)
-    ask = limits.Ask(kind, plan.layout, request.gpu_type, gpus, plan.cpus_per_task)
+    kind = limits.choose_node_type(spec, live, ask.gpu_type, ask.gpus, choice)
+    ask = ask._replace(node_type=kind)
     if choice:
         problems += choice
         return ask
@@ -90,7 +96,7 @@ def _check_limits(
             candidate = candidate.model_copy(update={"count": None})
         own = ask._replace(node_type=candidate)
         found: list[Problem] = []
-        limits.check(spec, live, own, list(plan.directives), found)
+        limits.check(spec, live, own, list(directives), found)
         tried.append((len(found), found, own))
     # Of several kinds of nodes any may run it.
     _, found, ask = min(tried, key=lambda one: one[0])

@@ -8,6 +8,7 @@ import pytest
 
 from slurmgen import directives
 from slurmgen.cluster import generic
+from slurmgen.cluster.limits import Ask
 from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.live.texts import Texts
@@ -80,7 +81,8 @@ def verdict(job: dict[str, Any], **said: Any) -> Verdict:
     plan = resolve(spec, generic.PROFILE)
     request = Request(directives.read(render(plan)).directives)
     live = Profile(**profile_data(found, with_names=True))
-    return judge(spec, plan, request, live, found)
+    ask = Ask(None, plan.layout, request.gpu_type, request.node_gpus or 0, plan.cpus_per_task)
+    return judge(spec, ask, plan.directives, live, found)
 
 
 def refusals(job: dict[str, Any], **said: Any) -> list[tuple[Any, str, str]]:
