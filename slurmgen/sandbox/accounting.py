@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from slurmgen.sandbox.folder import Folder
@@ -32,6 +32,12 @@ _PACKAGES = {
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SECONDS = 60
 _POLL_SECONDS = 0.05
+
+
+# A line of slurm.conf without which nobody keeps to accounts and limits.
+ENFORCED = "AccountingStorageEnforce=associations,limits,qos"
+# In a line for sacctmgr: whoever runs the sandbox.
+USER = "$USER"
 
 
 class Programs(NamedTuple):
@@ -161,9 +167,14 @@ def register(
     *,
     user: str,
     folder: Folder,
+    lines: Sequence[str],
     check: Callable[[], None],
 ) -> None:
-    """Wait for slurmdbd, and tell it of the cluster, an account and the user in it."""
+    """Wait for slurmdbd, and tell it of the cluster, an account and the user in it.
+
+    lines: what else sacctmgr is to do. slurmctld, which is not up yet, hears of no change after
+    it has started.
+    """
     deadline = time.monotonic() + _SECONDS
     for words in (
         ["add", "cluster", CLUSTER],
@@ -171,6 +182,7 @@ def register(
         ["add", "user", user, f"account={ACCOUNT}", "adminlevel=admin"],
         # root is in an account called root from the start.
         ["modify", "user", "where", f"name={user}", "set", f"defaultaccount={ACCOUNT}"],
+        *([word.replace(USER, user) for word in line.split()] for line in lines),
     ):
         while True:
             done = subprocess.run(

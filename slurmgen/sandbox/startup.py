@@ -104,7 +104,7 @@ def start(
         _start_munged(folder, programs)
         interruptions.check()
         if accounting:
-            _start_accounting(folder, setting.user, reach, namespaces, interruptions)
+            _start_accounting(folder, shape, setting.user, reach, namespaces, interruptions)
         _start_daemons(folder, [_controller(folder, programs, reach, namespaces)])
         interruptions.check()
         nodes = [
@@ -240,6 +240,7 @@ def _no_networks(folder: Folder) -> UnavailableError:
 
 def _start_accounting(
     folder: Folder,
+    shape: Shape,
     user: str,
     reach: Reach,
     namespaces: Namespaces | None,
@@ -255,7 +256,14 @@ def _start_accounting(
         "network": namespaces.controller if namespaces else "",
     }
     _start_daemons(folder, [daemon])
-    accounts.register(programs, environment, user=user, folder=folder, check=interruptions.check)
+    accounts.register(
+        programs,
+        environment,
+        user=user,
+        folder=folder,
+        lines=shape.sacctmgr,
+        check=interruptions.check,
+    )
 
 
 def _controller(

@@ -81,7 +81,7 @@ def site(
 ) -> Iterator[Site]:
     profile = load_profile(request.param, ROOT)
     directory = tmp_path_factory.mktemp("like")
-    shape, _ = shape_like(profile, NODES)
+    shape = shape_like(profile, NODES).shape
     with Sandbox.up(name="like", shape=shape, directory=directory) as sandbox:
         yield Site(request.param, profile, sandbox)
 

@@ -225,10 +225,8 @@ def _typed_bounds(qos: Qos, found: Sequence[Kind]) -> list[dict[str, Any]]:
 def _tighten(data: dict[str, Any], bounds: dict[str, Any]) -> None:
     """Of two bounds of a kind the one that lets less through."""
     for key, value in bounds.items():
-        if key in data:
-            chosen = max if key.startswith("min") else min
-            value = chosen(data[key], value, key=_size)
-        data[key] = value
+        chosen = max if key.startswith("min") else min
+        data[key] = chosen(data.get(key, value), value, key=_size)
 
 
 def _size(value: str | int) -> int:
