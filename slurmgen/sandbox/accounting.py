@@ -28,7 +28,9 @@ _PACKAGES = {
     "sacctmgr": "slurm-client",
     "mariadbd": "mariadb-server",
     "mariadb-install-db": "mariadb-server",
+    "mariadb": "mariadb-server",
 }
+_DATABASE = "slurm_acct_db"
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SECONDS = 60
 _POLL_SECONDS = 0.05
@@ -47,6 +49,7 @@ class Programs(NamedTuple):
     sacctmgr: str
     mariadbd: str
     install: str
+    client: str
 
 
 def find_programs() -> Programs:
@@ -76,7 +79,7 @@ def slurmdbd_conf(folder: Folder, *, user: str, address: str, port: int) -> str:
         "StorageType": "accounting_storage/mysql",
         "StorageHost": "localhost",
         "StorageUser": user,
-        "StorageLoc": "slurm_acct_db",
+        "StorageLoc": _DATABASE,
     }
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
@@ -182,23 +185,36 @@ def register(
         ["add", "user", user, f"account={ACCOUNT}", "adminlevel=admin"],
         # root is in an account called root from the start.
         ["modify", "user", "where", f"name={user}", "set", f"defaultaccount={ACCOUNT}"],
-        *([word.replace(USER, user) for word in line.split()] for line in lines),
     ):
-        while True:
-            done = subprocess.run(
-                [programs.sacctmgr, "--immediate", *words],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-                check=False,
-            )
-            if not done.returncode:
-                break
+        while (done := _run([programs.sacctmgr, "--immediate", *words], environment)).returncode:
             check()
             if time.monotonic() > deadline:
                 raise _failure("slurmdbd", folder, done.stderr)
             time.sleep(_POLL_SECONDS)
+    if lines:
+        # slurmctld would make it, as soon as it has read the limits in it.
+        gpus = "insert into tres_table (creation_time, type, name) values (1, 'gres', 'gpu')"
+        where = [f"--socket={_socket(folder)}", _DATABASE]
+        done = _run([programs.client, "--no-defaults", f"--execute={gpus}", *where], environment)
+        if done.returncode:
+            raise _failure("slurmdbd", folder, done.stderr)
+    for line in lines:
+        check()
+        words = [word.replace(USER, user) for word in line.split()]
+        done = _run([programs.sacctmgr, "--immediate", *words], environment)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()
+            raise UnavailableError(
+                f"sacctmgr {line} failed:\n  {said}", fix="leave out --accounting"
+            )
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
 
 
 def _socket(folder: Folder) -> Path:

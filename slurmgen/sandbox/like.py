@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen.errors import UsageError
-from slurmgen.sandbox.accounting import ENFORCED, USER
+from slurmgen.sandbox.accounting import ACCOUNT, ENFORCED, USER
 from slurmgen.sandbox.shape import NodeGroup, PartitionShape, Shape
 from slurmgen.spec.constraint import features
 from slurmgen.spec.memory import parse_memory
@@ -78,6 +78,9 @@ def shape_like(profile: Profile, nodes: int, *, accounting: bool = False) -> Lik
             "it keeps no accounts: any account and QOS is taken, and no QOS has limits; "
             "with --accounting it has those of the profile"
         )
+    elif accounting:
+        named = [name for name in (ACCOUNT, _account(profile)) if name]
+        told.append(f"its accounts are {' and '.join(named)}; no other is taken")
     shape = Shape(
         groups=groups,
         partitions=partitions,
@@ -95,12 +98,17 @@ def _sacctmgr(profile: Profile) -> Iterator[str]:
         limits = _limits(partition, _PARTITION_KEYS)
         if limits:
             yield _qos(f"{_OF_PARTITION}{partition.name}", limits, ["DenyOnLimit"])
-    if profile.account is not None and profile.account.example:
-        yield f"add account {profile.account.example}"
-        yield f"add user {USER} account={profile.account.example}"
+    account = _account(profile)
+    if account:
+        yield f"add account {account}"
+        yield f"add user {USER} account={account}"
     named = ",".join(["normal", *(qos.name for qos in profile.qos)])
     default = [f"defaultqos={qos.name}" for qos in profile.qos if qos.default]
     yield " ".join([f"modify user where name={USER} set qos={named}", *default])
+
+
+def _account(profile: Profile) -> str:
+    return profile.account.example if profile.account is not None else ""
 
 
 def _qos(name: str, limits: Sequence[str], flags: Sequence[str]) -> str:
