@@ -62,7 +62,7 @@ def run(
         text = render_job(planned)
     except InvalidInput as problem:
         _print(problem.diagnostics, format_)
-        report.note("slurmgen: the cluster was not asked; mend the job first")
+        report.note("slurmgen: the cluster was not asked; mend this first")
         return EXIT_USAGE
     found = [*_lint(planned, text), *_waste(planned)]
     return _report(found, lambda: _online(planned, text), format_)

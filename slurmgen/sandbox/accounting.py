@@ -53,7 +53,8 @@ class Programs(NamedTuple):
 
 
 def find_programs() -> Programs:
-    """Those of this machine; `UnavailableError` names the packages that are missing."""
+    """Those of this machine; `UnavailableError` names the packages that are missing, or says
+    why slurmdbd can't be run."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SBIN))
     found = {name: shutil.which(name, path=path) for name in _PACKAGES}
     missing = {_PACKAGES[name]: None for name, where in found.items() if where is None}
@@ -62,7 +63,15 @@ def find_programs() -> Programs:
             "--accounting takes slurmdbd and MariaDB, which this machine doesn't have",
             fix=f"apt-get install --no-install-recommends {' '.join(missing)}",
         )
-    return Programs(*(where for where in found.values() if where is not None))
+    programs = Programs(*(where for where in found.values() if where is not None))
+    # In /usr another version of Slurm may be shown, without a slurmdbd of its own.
+    tried = _run([programs.slurmdbd, "-V"], os.environ)
+    if tried.returncode:
+        raise UnavailableError(
+            f"slurmdbd can't be run:\n  {tried.stderr.strip()}",
+            fix="use a Slurm that came with its slurmdbd, or leave out --accounting",
+        )
+    return programs
 
 
 def slurmdbd_conf(folder: Folder, *, user: str, address: str, port: int) -> str:

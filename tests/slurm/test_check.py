@@ -191,7 +191,7 @@ def test_a_script_of_ones_own(sandbox: Sandbox, tmp_path: Path) -> None:
             "--time=30",
             "--time=2:00:00",
             "4:16",
-            "--time=2:00:00 is over the 01:00:00 of partition gpu",
+            "--time=02:00:00 is over the 01:00:00 of partition gpu",
             "write --time=01:00:00, or partition: long",
         ),
         (
@@ -219,7 +219,7 @@ def test_a_script_of_ones_own(sandbox: Sandbox, tmp_path: Path) -> None:
             "job-name=mine",
             "constraint=fast",
             "5:22",
-            "no node of sandbox has the feature fast",
+            'no node of sandbox has the feature "fast"',
             "",
         ),
     ],

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import getpass
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.sandbox import Sandbox, Shape
+from slurmgen.errors import UnavailableError
+from slurmgen.sandbox import Sandbox, Shape, accounting
 from tests.slurm.test_check import JOB, slurmgen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_MISSING = [
-    name
-    for name in ("slurmdbd", "mariadbd", "sacctmgr")
-    if shutil.which(name) is None and shutil.which(f"/usr/sbin/{name}") is None
-]
-pytestmark = [
-    pytest.mark.slurm,
-    pytest.mark.skipif(bool(_MISSING), reason=f"needs {', '.join(_MISSING)}"),
-]
+pytestmark = pytest.mark.slurm
 SHAPE = Shape(nodes=1, extra_conf=("AccountingStorageEnforce=associations,limits,qos",))
 
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    try:
+        accounting.find_programs()
+    except UnavailableError as error:
+        pytest.skip(f"{error}: {error.fix}")
     directory = tmp_path_factory.mktemp("sandbox")
     with Sandbox.up(name="acct", shape=SHAPE, directory=directory, accounting=True) as sandbox:
         user = getpass.getuser()
