@@ -64,9 +64,10 @@ def find_programs() -> Programs:
             fix=f"apt-get install --no-install-recommends {' '.join(missing)}",
         )
     programs = Programs(*(where for where in found.values() if where is not None))
-    # In /usr another version of Slurm may be shown, without a slurmdbd of its own.
+    # In /usr another version of Slurm may be shown, without a slurmdbd of its own: then the
+    # loader complains. Slurm's own complaint is that there is no configuration.
     tried = _run([programs.slurmdbd, "-V"], os.environ)
-    if tried.returncode:
+    if tried.stderr.startswith(f"{programs.slurmdbd}: "):
         raise UnavailableError(
             f"slurmdbd can't be run:\n  {tried.stderr.strip()}",
             fix="use a Slurm that came with its slurmdbd, or leave out --accounting",

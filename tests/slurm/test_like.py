@@ -65,7 +65,7 @@ WHO["stampede3"] = {"partition": "h100", **WHO["stampede3"]}
 # partition, and limits of the kinds that slurm.conf has.
 SMALLER = re.compile(
     r"how many there are|whether it is the default|Slurm's version|threads per core|local disk"
-    r"|(most|least) [GC]PUs of a job|ConstrainDevices|can be preempted"
+    r"|(most|least) [GC]PUs of a job|most of nodes times time|ConstrainDevices|can be preempted"
 )
 
 
