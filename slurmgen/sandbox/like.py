@@ -19,7 +19,7 @@ from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from slurmgen.cluster.profile import NodeType, Partition, Profile, Qos
     from slurmgen.cluster.profile.limits import Selectable
@@ -73,6 +73,8 @@ def shape_like(profile: Profile, nodes: int, *, accounting: bool = False) -> Lik
     partitions = _partitions(profile, has_qos=accounting)
     if len(partitions) > 1 and not any(partition.default for partition in profile.partitions):
         told.append(f"the profile knows no default partition; here it is {partitions[0].name}")
+    if any("clusters" in options for options in _directives(profile)):
+        told.append("jobs with --clusters are refused: this Slurm is the only one here")
     if profile.qos and not accounting:
         told.append(
             "it keeps no accounts: any account and QOS is taken, and no QOS has limits; "
@@ -178,10 +180,15 @@ def _group(kind: NodeType, nodes: int, everywhere: list[str], told: list[str]) -
     )
 
 
+def _directives(profile: Profile) -> list[Mapping[str, str | None]]:
+    """Those that the profile itself gives to jobs."""
+    return [profile.sbatch, *(addition.sbatch for addition in profile.add)]
+
+
 def _features_of_all(profile: Profile) -> set[str]:
     """Those that the profile itself gives to jobs."""
-    given: list[str | None] = [profile.defaults.get("constraint"), profile.sbatch.get("constraint")]
-    given += [addition.sbatch.get("constraint") for addition in profile.add]
+    given = [profile.defaults.get("constraint")]
+    given += [options.get("constraint") for options in _directives(profile)]
     return {word for text in given if text for word in features(text)}
 
 
