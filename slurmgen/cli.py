@@ -296,10 +296,18 @@ def rehearse(
     epilog=_examples(
         "slurmgen check job.yaml",
         "slurmgen check --cluster perlmutter job.yaml",
+        "slurmgen check train.sbatch            a script of your own",
     ),
 )
 def check(
-    job: Job,
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB",
+            help="The job file (- for stdin), or a batch script.",
+            autocompletion=completion.job_files,
+        ),
+    ],
     cluster: Cluster = None,
     set_: Set = None,
     format_: Annotated[

@@ -234,14 +234,20 @@ def _resolve_choice(spec: JobSpec, profile: Profile, source: str) -> JobPlan:
     """The plan with the first partition and QOS in which the job has no problem."""
     if spec.script is not None:
         raise PlanError(choice.unknown_ranks(spec))
+    if profile.status == "closed":
+        problems: list[Problem] = []
+        limits.refuse_closed(profile, problems)
+        raise PlanError(problems)
     passed = []
-    for candidate in choice.candidates(spec, profile):
+    choices = choice.candidates(spec, profile)
+    for index, candidate in enumerate(choices):
         try:
             plan = resolve(candidate.spec, profile, source=source)
         except PlanError as error:
             passed.append((candidate, error.problems[0]))
         else:
-            return plan._replace(notes=(choice.reason(candidate, profile, passed),))
+            reason = choice.reason(candidate, profile, passed, choices[index + 1 :])
+            return plan._replace(notes=(reason,))
     raise PlanError(choice.none_fits(spec, profile, passed))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from slurmgen.cluster.circumstances import describe, holds
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import refuse
+from slurmgen.cluster.trials import is_for_trials
 from slurmgen.spec.time import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -81,16 +82,19 @@ def _current(places: Sequence[_Place], names: tuple[str, ...], job: Circumstance
 
 
 def _elsewhere(profile: Profile, job: Circumstances) -> str:
-    """A partition or a QOS that takes the job as it is; none that needs special access."""
+    """A partition or a QOS that takes the job as it is; none that needs special access.
+
+    What is for trials last.
+    """
     present = _current(profile.qos, (job.qos,) if job.qos else (), job)
-    for partition in profile.partitions:
+    for partition in sorted(profile.partitions, key=is_for_trials):
         if partition.name in job.partitions or not _is_open(partition, job):
             continue
         moved = job._replace(partitions=(partition.name,))
         if partition.unnamed is None and not any(_excesses(profile, partition, present, moved)):
             return f"partition: {partition.name}"
     current = _current(profile.partitions, job.partitions, job)
-    for qos in profile.qos:
+    for qos in sorted(profile.qos, key=is_for_trials):
         if qos.name == job.qos or not _is_open(qos, job):
             continue
         if not any(_excesses(profile, current, qos, job._replace(qos=qos.name))):

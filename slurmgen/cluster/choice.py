@@ -1,7 +1,9 @@
 """`partition: auto` and `qos: auto`: which of a profile's take a job, and why.
 
 The site's own default comes first, then the order of the profile, which is for whoever wrote
-it to decide. What needs special access, or is stopped for other jobs, a person has to name.
+it to decide. What is for trials (`trials.py`) comes last, a default too: training goes there
+only where nothing else takes it. Where a site has no default QOS and needs none, none is named
+before any is. What needs special access, or is stopped for other jobs, a person has to name.
 """
 
 from __future__ import annotations
@@ -9,24 +11,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster.problems import refuse
+from slurmgen.cluster.trials import is_for_trials
 from slurmgen.spec.gres import asked_gpus
 from slurmgen.spec.replaced import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from slurmgen.cluster.profile import Partition, Profile, Qos
     from slurmgen.launchers import Problem
     from slurmgen.spec.job import JobSpec
 
 AUTO = "auto"
+# In place of a name, for a person.
+_NO_QOS = "none"
 
 
 class Candidate(NamedTuple):
-    """The job with a choice made. names: what is chosen, by key (`partition`, `qos`)."""
+    """The job with a choice made. names: what is chosen, by key (`partition`, `qos`).
+
+    trials: those of the names that are for trials.
+    """
 
     spec: JobSpec
     names: dict[str, str]
+    trials: tuple[str, ...]
 
 
 def is_open(spec: JobSpec) -> bool:
@@ -34,10 +43,11 @@ def is_open(spec: JobSpec) -> bool:
     return AUTO in (spec.partition, spec.qos)
 
 
-def candidates(spec: JobSpec, profile: Profile) -> Iterator[Candidate]:
+def candidates(spec: JobSpec, profile: Profile) -> list[Candidate]:
     """Every choice that the profile offers, the best first."""
     places = _partitions(spec, profile) if spec.partition == AUTO else [None]
     levels = _qos(profile) if spec.qos == AUTO else [None]
+    found = []
     for place in places:
         for level in levels:
             values: dict[str, str | None] = {}
@@ -45,9 +55,13 @@ def candidates(spec: JobSpec, profile: Profile) -> Iterator[Candidate]:
             if place is not None:
                 names["partition"] = place.name
                 values["partition"] = None if place.unnamed is not None else place.name
-            if level is not None:
-                names["qos"] = values["qos"] = level.name
-            yield Candidate(replaced(spec, **values), names)
+            if spec.qos == AUTO:
+                values["qos"] = None if level is None else level.name
+                names["qos"] = _NO_QOS if level is None else level.name
+            given = (one for one in (place, level) if one is not None)
+            trials = tuple(one.name for one in given if is_for_trials(one))
+            found.append(Candidate(replaced(spec, **values), names, trials))
+    return sorted(found, key=lambda candidate: bool(candidate.trials))
 
 
 def _partitions(spec: JobSpec, profile: Profile) -> list[Partition | None]:
@@ -80,18 +94,33 @@ def _partitions(spec: JobSpec, profile: Profile) -> list[Partition | None]:
 
 def _qos(profile: Profile) -> list[Qos | None]:
     ordered = sorted(profile.qos, key=lambda level: not level.default)
-    return [level for level in ordered if not (level.access or level.preemptible)]
+    found: list[Qos | None] = [q for q in ordered if not (q.access or q.preemptible)]
+    has_default = any(level.default for level in profile.qos)
+    needed = has_default or "qos" in profile.required
+    return found if needed or not profile.qos else [None, *found]
 
 
-def reason(chosen: Candidate, profile: Profile, passed: Sequence[tuple[Candidate, Problem]]) -> str:
-    """`partition: auto is long (…): …`, for a person."""
+def reason(
+    chosen: Candidate,
+    profile: Profile,
+    passed: Sequence[tuple[Candidate, Problem]],
+    left: Sequence[Candidate] = (),
+) -> str:
+    """`partition: auto is long (…): …`, for a person. left: those that were not tried."""
     said = " and ".join(f"{key}: auto is {name}" for key, name in chosen.names.items())
-    defaults = [p.name for p in (*profile.partitions, *profile.qos) if p.default]
-    if all(name in defaults for name in chosen.names.values()):
-        return f"{said}, the default of {profile.name}"
     others = "; ".join(f"{_named(other)}: {problem.refusal.what}" for other, problem in passed)
-    why = f"the first that {profile.name}'s profile has for such a job"
-    return f"{said}, {why}" + (f" (not {others})" if others else "")
+    others = f" (not {others})" if others else ""
+    if chosen.trials:
+        which = " and ".join(chosen.trials)
+        return f"{said}; {which} is for trials, but nothing else takes such a job{others}"
+    defaults = [p.name for p in (*profile.partitions, *profile.qos) if p.default] + [_NO_QOS]
+    if all(name in defaults for name in chosen.names.values()):
+        said += f", the default of {profile.name}"
+    else:
+        said += f", the first that {profile.name}'s profile has for such a job{others}"
+    trials = dict.fromkeys(name for other in left for name in other.trials)
+    for_trials = f"; for trials, and only if nothing else is left: {', '.join(trials)}"
+    return said + (for_trials if trials else "")
 
 
 def _named(candidate: Candidate) -> str:
@@ -119,17 +148,18 @@ def none_fits(
     problems: list[Problem] = []
     key = "partition" if spec.partition == AUTO else "qos"
     noun = "partition" if key == "partition" else "QOS"
+    named = profile.partitions if key == "partition" else profile.qos
+    shut = [place.name for place in named if place.access or place.preemptible]
+    never = (
+        f"those that need access, or are stopped for other jobs, are never chosen: "
+        f"{', '.join(shut)}"
+    )
     if not passed:
-        named = profile.partitions if key == "partition" else profile.qos
-        shut = [place.name for place in named if place.access or place.preemptible]
         refuse(
             problems,
             key,
             f"{key}: auto, and the profile {profile.name} has no {noun} for such a job",
-            f"those that need access, or are stopped for other jobs, are never chosen: "
-            f"{', '.join(shut)}"
-            if shut
-            else f"it names no {noun} that this job could go to",
+            never if shut else f"it names no {noun} that this job could go to",
             f"write {key}: {shut[0]}"
             if shut
             else f"remove {key}, or name a cluster (--cluster; `slurmgen cluster detect` makes "
@@ -137,11 +167,12 @@ def none_fits(
         )
         return problems
     _, nearest = min(passed, key=lambda one: one[1].key != "time")
+    tried = [f"{_named(other)}: {problem.refusal.what}" for other, problem in passed]
     refuse(
         problems,
         key,
         f"{key}: auto, and no {noun} of {profile.name} takes the job",
-        "; ".join(f"{_named(other)}: {problem.refusal.what}" for other, problem in passed),
-        nearest.refusal.fix,
+        "; ".join([*tried, never] if shut else tried),
+        nearest.refusal.fix + (f", or name the {noun} yourself" if shut else ""),
     )
     return problems

@@ -26,6 +26,7 @@ _BOUNDS = {
     "max_gpus": "most GPUs of a job",
     "max_cpus": "most CPUs of a job",
     "max_mem": "most memory of a node",
+    "max_node_time": "most of nodes times time",
 }
 _NODE_FACTS = {
     "gpus_per_node": "GPUs",
@@ -76,7 +77,7 @@ def _line(version: str) -> str:
 
 
 def _value(key: str, value: Any) -> Any:
-    if key == "max_time":
+    if key in ("max_time", "max_node_time"):
         return parse_time(value)
     return parse_memory(value) if key in ("memory", "max_mem", "tmp") else value
 

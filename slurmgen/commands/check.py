@@ -1,4 +1,4 @@
-"""slurmgen check: a job against lint, its profile, and the cluster on which this runs."""
+"""slurmgen check: a job, or a batch script, against lint, its profile and the cluster it is on."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from slurmgen import report
+from slurmgen.commands import check_script
 from slurmgen.commands.lint import FORMATS
 from slurmgen.commands.pipeline import as_linted, plan_job, recognised, render_job
 from slurmgen.diagnostics import ERROR, WARNING, of_refusal
@@ -19,19 +20,16 @@ from slurmgen.errors import (
     UnavailableError,
     UsageError,
 )
+from slurmgen.lint.beyond import DOUBTFUL, LIVE, REFUSED
 from slurmgen.source import at_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from slurmgen.commands.check_script import Script
     from slurmgen.commands.pipeline import Planned
-    from slurmgen.diagnostics import Diagnostic
+    from slurmgen.diagnostics import Diagnostic, Location
     from slurmgen.launchers import Problem
-
-# What is found on the live cluster, what Slurm refuses for a reason of its own, and waste.
-_LIVE = ("live-cluster", "SG005")
-_REFUSED = ("refused-by-slurm", "SG006")
-_DOUBTFUL = ("live-cluster-doubt", "SG007")
 
 
 def run(
@@ -43,23 +41,37 @@ def run(
 ) -> int:
     """Report everything that keeps the job from running, or makes it take too much.
 
-    Returns 0, 1 with findings, 2 for an invalid job file (then no cluster is asked), 3 where
-    Slurm can't be reached; the report then has what can be known without it.
+    job: a job file, or a batch script of any origin. Returns 0, 1 with findings, 2 for an
+    invalid job file (then no cluster is asked), 3 where Slurm can't be reached; the report then
+    has what can be known without it.
     """
     if format_ not in FORMATS:
         raise UsageError(
             f'there is no format "{format_}"', fix=f"choose {', '.join(FORMATS[:-1])} or sarif"
         )
+    if check_script.is_script(job):
+        if overrides:
+            raise UsageError(
+                "--set is for job files, and a batch script has no keys",
+                fix=f"slurmgen import {job} makes a job file of it",
+            )
+        script = check_script.read(job, cluster or recognised(job))
+        return _report(check_script.offline(script), lambda: _online_script(script), format_)
     try:
         planned = plan_job(job, cluster=cluster or recognised(job), overrides=overrides)
         text = render_job(planned)
     except InvalidInput as problem:
         _print(problem.diagnostics, format_)
-        report.note("slurmgen: the cluster was not asked; mend the job first")
+        report.note("slurmgen: the cluster was not asked; mend this first")
         return EXIT_USAGE
     found = [*_lint(planned, text), *_waste(planned)]
+    return _report(found, lambda: _online(planned, text), format_)
+
+
+def _report(found: list[Diagnostic], online: Callable[[], list[Diagnostic]], format_: str) -> int:
+    """Print what was found without the cluster, and what the cluster has to say."""
     try:
-        found += [d for d in _online(planned, text) if not _is_said(d, found)]
+        found += [d for d in online() if not _is_said(d, found)]
     except UnavailableError as problem:
         _print(found, format_)
         report.error(problem)
@@ -107,32 +119,56 @@ def _waste(planned: Planned) -> list[Diagnostic]:
     ask = limits.Ask(kind, plan.layout, plan.gpu_type, plan.gpus_per_node, plan.cpus_per_task)
     problems: list[Problem] = []
     waste.check(spec, ask, whole_nodes=False, problems=problems)
-    return [_of_problem(p, planned, _DOUBTFUL, WARNING) for p in problems]
+    return [_of_problem(p, planned, DOUBTFUL, WARNING) for p in problems]
 
 
 def _online(planned: Planned, text: str) -> list[Diagnostic]:
     """What the cluster has against the job; raises UnavailableError."""
     from slurmgen import directives
+    from slurmgen.cluster.limits import Ask
     from slurmgen.cluster.live.verdict import judge
     from slurmgen.commands.cluster import live_facts, live_profile
     from slurmgen.request import Request
-    from slurmgen.slurm import sbatch
 
     facts = live_facts()
     live = live_profile(facts, with_names=True)
-    request = Request(directives.read(text).directives)
-    verdict = judge(planned.spec, planned.plan, request, live, facts)
-    found = [_of_problem(p, planned, _LIVE, ERROR) for p in verdict.refusals]
-    found += [_of_problem(p, planned, _DOUBTFUL, WARNING) for p in verdict.doubts]
+    plan, request = planned.plan, Request(directives.read(text).directives)
+    # GPUs by the type that is written.
+    gpus = request.node_gpus or 0
+    ask = Ask(None, plan.layout, request.gpu_type, gpus, plan.cpus_per_task)
+    verdict = judge(planned.spec, ask, plan.directives, live, facts)
+    found = [_of_problem(p, planned, LIVE, ERROR) for p in verdict.refusals]
+    found += [_of_problem(p, planned, DOUBTFUL, WARNING) for p in verdict.doubts]
+    said = _asked_of_slurm(text)
+    if said is not None and not verdict.refusals:
+        found.append(_of_slurm(said, lambda key: planned.source.locate((key,) if key else ())))
+    return found
+
+
+def _online_script(script: Script) -> list[Diagnostic]:
+    """The same of a batch script."""
+    from slurmgen.commands.cluster import live_facts, live_profile
+
+    facts = live_facts()
+    live = live_profile(facts, with_names=True)
+    found, is_refused = check_script.online(script, live, facts)
+    said = _asked_of_slurm(script.job.text)
+    if said is not None and not is_refused:
+        found.append(_of_slurm(said, lambda key: check_script.locate(script, key)))
+    return found
+
+
+def _asked_of_slurm(text: str) -> str | None:
+    """What sbatch --test-only refuses the script for; where it takes it, its estimate is noted."""
+    from slurmgen.slurm import sbatch
+
     environment, _ = sbatch.clean_environment(os.environ)
     try:
         answer = sbatch.submit(text, environment=environment, test_only=True)
     except sbatch.Refused as refused:
-        if not verdict.refusals:
-            found.append(_of_slurm(refused.said, planned))
-    else:
-        report.note(str(answer))
-    return found
+        return refused.said
+    report.note(str(answer))
+    return None
 
 
 def _of_problem(
@@ -159,18 +195,18 @@ _SUBJECTS = (
 )
 
 
-def _of_slurm(said: str, planned: Planned) -> Diagnostic:
+def _of_slurm(said: str, locate: Callable[[str], tuple[Location, int]]) -> Diagnostic:
     lines = [line.partition("error: ")[2] or line for line in said.splitlines()]
     last = lines[-1].removeprefix("allocation failure: ") if lines else "no reason"
     subject = next((key for word, key in _SUBJECTS if word in last.lower()), "")
-    place, length = planned.source.locate((subject,) if subject else ())
+    place, length = locate(subject)
     refusal = Refusal(
         f"Slurm refuses the job: {last}",
         why="; ".join(lines[:-1]) or "sbatch --test-only says so, and gives no other reason",
         fix="slurmgen cluster detect shows what this cluster has and allows",
     )
     found = of_refusal(refusal, place, length)
-    return found._replace(rule=_REFUSED[0], code=_REFUSED[1])
+    return found._replace(rule=REFUSED[0], code=REFUSED[1])
 
 
 def _is_said(found: Diagnostic, others: Iterable[Diagnostic]) -> bool:

@@ -61,20 +61,20 @@ def up(
             f"--like says what nodes and partitions are, and so does {options}",
             fix="leave one of them out; --nodes is how many of each kind there are at most",
         )
-    shape, told = _like(like, _OF_EACH_KIND if nodes is None else nodes)
+    shape, told = _like(like, _OF_EACH_KIND if nodes is None else nodes, accounting=accounting)
     status = _start(shape, name, directory, netns=netns, accounting=accounting, slurm=slurm)
     for line in told:
         report.note(f"slurmgen: {line}")
     return status
 
 
-def _like(cluster: str, nodes: int) -> Like:
+def _like(cluster: str, nodes: int, *, accounting: bool) -> Like:
     from slurmgen.cluster.load import find_profile, read_profile
     from slurmgen.project import project_root
     from slurmgen.sandbox.like import shape_like
 
     profile = read_profile(find_profile(cluster, project_root(Path.cwd() / "job.yaml")))
-    return shape_like(profile, nodes)
+    return shape_like(profile, nodes, accounting=accounting)
 
 
 def _start(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint import registry
+from slurmgen.lint import beyond, registry
 
 if TYPE_CHECKING:
     from slurmgen.lint.registry import Rule
@@ -50,13 +50,16 @@ def read(rule: Rule) -> Page:
 
 
 def explain(name: str) -> str:
-    """A rule's documentation as plain text, or for "all" a table of the rules.
+    """The documentation of a rule or another code as plain text, or for "all" a table of them.
 
-    Raises UsageError for a name that is no rule's.
+    Raises UsageError for a name that is none of theirs.
     """
     if name in ALL:
         return table()
     rule = registry.find(name)
+    code = beyond.find(name)
+    if code is not None:
+        return beyond.explain(code)
     if rule is None:
         raise registry.unknown(name, "--explain")
     page = read(rule)
@@ -67,13 +70,11 @@ def explain(name: str) -> str:
 
 
 def table() -> str:
-    """A line per rule: code, name, severity and what it finds."""
-    found = registry.rules()
-    width = max(len(rule.name) for rule in found)
-    return "".join(
-        f"{rule.code}  {rule.name:{width}}  {rule.severity:7}  {read(rule).summary}\n"
-        for rule in found
-    )
+    """A line per code: code, name, severity and what it finds."""
+    rows = [(c.code, c.name, c.severity, c.summary) for c in beyond.CODES]
+    rows += [(r.code, r.name, r.severity, read(r).summary) for r in registry.rules()]
+    width = max(len(name) for _, name, _, _ in rows)
+    return "".join(f"{code}  {name:{width}}  {sev:7}  {text}\n" for code, name, sev, text in rows)
 
 
 def _conditions(rule: Rule) -> list[str]:
@@ -130,6 +131,10 @@ def index() -> str:
             parts.append(
                 f"## {title}\n\n| code | rule | severity | finds |\n|---|---|---|---|\n{rows}\n"
             )
+    others = "\n".join(
+        f"| {code.code} | {code.name} | {code.severity} | {code.summary} |" for code in beyond.CODES
+    )
+    parts.append(f"{_BEYOND}\n| code | name | severity | says |\n|---|---|---|---|\n{others}\n")
     return "\n".join(parts)
 
 
@@ -137,6 +142,13 @@ def _row(rule: Rule) -> str:
     summary = read(rule).summary.replace("|", "\\|")
     return f"| {rule.code} | [{rule.name}]({rule.name}.md) | {rule.severity} | {summary} |"
 
+
+_BEYOND = """\
+## No rules
+
+What is said of job files, templates and, by `slurmgen check`, of the cluster. It can't be
+suppressed; `slurmgen lint --explain CODE` says more.
+"""
 
 _PREFACE = """\
 # Rules

@@ -14,12 +14,13 @@ from urllib.parse import quote
 
 from slurmgen import __version__
 from slurmgen.diagnostics import order
-from slurmgen.lint import documentation, registry
+from slurmgen.lint import beyond, documentation, registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from slurmgen.diagnostics import Diagnostic, Location
+    from slurmgen.lint.beyond import Code
     from slurmgen.lint.finding import Edit
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -52,14 +53,23 @@ def _rule(diagnostic: Diagnostic) -> dict[str, Any]:
     rule = registry.find(diagnostic.code)
     described: dict[str, Any] = {"id": diagnostic.code, "name": diagnostic.rule}
     if rule is None:
-        # A fault of a job file, of which the spec speaks and no rule.
-        return described
+        # Nothing that a rule of lint has found.
+        code = beyond.find(diagnostic.code)
+        return described if code is None else {**described, **_beyond(code)}
     page = documentation.page(rule)
     return {
         **described,
         "shortDescription": {"text": f"{documentation.read(rule).summary}."},
         "help": {"text": documentation.explain(rule.name), "markdown": page},
         "defaultConfiguration": {"level": rule.severity},
+    }
+
+
+def _beyond(code: Code) -> dict[str, Any]:
+    return {
+        "shortDescription": {"text": f"{code.summary}."},
+        "help": {"text": beyond.explain(code)},
+        "defaultConfiguration": {"level": code.severity},
     }
 
 

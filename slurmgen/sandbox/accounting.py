@@ -16,7 +16,7 @@ from slurmgen.errors import UnavailableError
 from slurmgen.sandbox import release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from slurmgen.sandbox.folder import Folder
@@ -29,10 +29,18 @@ _PACKAGES = {
     "sacctmgr": "slurm-client",
     "mariadbd": "mariadb-server",
     "mariadb-install-db": "mariadb-server",
+    "mariadb": "mariadb-server",
 }
+_DATABASE = "slurm_acct_db"
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SECONDS = 60
 _POLL_SECONDS = 0.05
+
+
+# A line of slurm.conf without which nobody keeps to accounts and limits.
+ENFORCED = "AccountingStorageEnforce=associations,limits,qos"
+# In a line for sacctmgr: whoever runs the sandbox.
+USER = "$USER"
 
 
 class Programs(NamedTuple):
@@ -42,6 +50,7 @@ class Programs(NamedTuple):
     sacctmgr: str
     mariadbd: str
     install: str
+    client: str
 
 
 def find_programs(unpacked: str = "") -> Programs:
@@ -79,7 +88,7 @@ def slurmdbd_conf(folder: Folder, *, user: str, address: str, port: int) -> str:
         "StorageType": "accounting_storage/mysql",
         "StorageHost": "localhost",
         "StorageUser": user,
-        "StorageLoc": "slurm_acct_db",
+        "StorageLoc": _DATABASE,
     }
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
@@ -170,9 +179,14 @@ def register(
     *,
     user: str,
     folder: Folder,
+    lines: Sequence[str],
     check: Callable[[], None],
 ) -> None:
-    """Wait for slurmdbd, and tell it of the cluster, an account and the user in it."""
+    """Wait for slurmdbd, and tell it of the cluster, an account and the user in it.
+
+    lines: what else sacctmgr is to do. slurmctld, which is not up yet, hears of no change after
+    it has started.
+    """
     deadline = time.monotonic() + _SECONDS
     for words in (
         ["add", "cluster", CLUSTER],
@@ -181,21 +195,35 @@ def register(
         # root is in an account called root from the start.
         ["modify", "user", "where", f"name={user}", "set", f"defaultaccount={ACCOUNT}"],
     ):
-        while True:
-            done = subprocess.run(
-                [programs.sacctmgr, "--immediate", *words],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-                check=False,
-            )
-            if not done.returncode:
-                break
+        while (done := _run([programs.sacctmgr, "--immediate", *words], environment)).returncode:
             check()
             if time.monotonic() > deadline:
                 raise _failure("slurmdbd", folder, done.stderr)
             time.sleep(_POLL_SECONDS)
+    if lines:
+        # slurmctld would make it, as soon as it has read the limits in it.
+        gpus = "insert into tres_table (creation_time, type, name) values (1, 'gres', 'gpu')"
+        where = [f"--socket={_socket(folder)}", _DATABASE]
+        done = _run([programs.client, "--no-defaults", f"--execute={gpus}", *where], environment)
+        if done.returncode:
+            raise _failure("slurmdbd", folder, done.stderr)
+    for line in lines:
+        check()
+        words = [word.replace(USER, user) for word in line.split()]
+        done = _run([programs.sacctmgr, "--immediate", *words], environment)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()
+            raise UnavailableError(
+                f"sacctmgr {line} failed:\n  {said}", fix="leave out --accounting"
+            )
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
 
 
 def _socket(folder: Folder) -> Path:

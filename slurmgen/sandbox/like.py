@@ -1,27 +1,52 @@
 """Like: the shape of a sandbox that stands for a cluster, by its profile.
 
 Partitions, their limits, kinds of nodes, features and types of GPUs are the cluster's; nodes
-are fewer. What a profile leaves open has a value here that lets jobs pass, and is told.
+are fewer. With accounting, so are its QOS, and the limits of partitions that slurm.conf has no
+words for, which Slurm keeps in a QOS of the partition's own. What a profile leaves open has a
+value here that lets jobs pass, and is told.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen.errors import UsageError
+from slurmgen.sandbox.accounting import ACCOUNT, ENFORCED, USER
 from slurmgen.sandbox.shape import NodeGroup, PartitionShape, Shape
 from slurmgen.spec.constraint import features
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from slurmgen.cluster.profile import NodeType, Partition, Profile
+    from slurmgen.cluster.profile import NodeType, Partition, Profile, Qos
+    from slurmgen.cluster.profile.limits import Selectable
 
 _CPUS, _MEMORY_MB, _GPUS = 64, 262_144, 4
 # Of a cluster without partitions, or where none may be named.
 _PARTITION = "batch"
+# Before a partition's name: the QOS with its limits.
+_OF_PARTITION = "partition-"
+# A bound, sacctmgr's name of it, and what is counted.
+_SETTINGS = {
+    "max_time": ("MaxWall", ""),
+    "max_nodes": ("MaxTRESPerJob", "node="),
+    "max_gpus": ("MaxTRESPerJob", "gres/gpu="),
+    "max_cpus": ("MaxTRESPerJob", "cpu="),
+    "min_nodes": ("MinTRESPerJob", "node="),
+    "min_gpus": ("MinTRESPerJob", "gres/gpu="),
+    "max_node_time": ("MaxTRESMinsPerJob", "node="),
+}
+# Those that slurm.conf has no words for.
+_PARTITION_KEYS = ("max_gpus", "max_cpus", "min_gpus", "max_node_time")
+# By which flag a QOS's bound counts in place of the partition's.
+_OVER_PARTITION = {
+    "max_time": "PartitionTimeLimit",
+    "max_nodes": "PartitionMaxNodes",
+    "min_nodes": "PartitionMinNodes",
+}
 
 
 class Like(NamedTuple):
@@ -31,9 +56,10 @@ class Like(NamedTuple):
     told: tuple[str, ...]
 
 
-def shape_like(profile: Profile, nodes: int) -> Like:
+def shape_like(profile: Profile, nodes: int, *, accounting: bool = False) -> Like:
     """A sandbox like the cluster, with at most `nodes` nodes of each kind.
 
+    accounting: whether it will keep accounts.
     Raises UsageError for a profile that knows no kind of node.
     """
     if not profile.node_types:
@@ -44,13 +70,84 @@ def shape_like(profile: Profile, nodes: int) -> Like:
     told: list[str] = []
     everywhere = sorted(_features_of_all(profile))
     groups = tuple(_group(kind, nodes, everywhere, told) for kind in profile.node_types)
-    partitions = _partitions(profile)
+    partitions = _partitions(profile, has_qos=accounting)
     if len(partitions) > 1 and not any(partition.default for partition in profile.partitions):
         told.append(f"the profile knows no default partition; here it is {partitions[0].name}")
-    if profile.qos:
-        told.append("it keeps no accounts: any account and QOS is taken, and no QOS has limits")
-    shape = Shape(groups=groups, partitions=partitions, extra_conf=tuple(_extra_conf(profile)))
+    if any("clusters" in options for options in _directives(profile)):
+        told.append("jobs with --clusters are refused: this Slurm is the only one here")
+    if profile.qos and not accounting:
+        told.append(
+            "it keeps no accounts: any account and QOS is taken, and no QOS has limits; "
+            "with --accounting it has those of the profile"
+        )
+    elif accounting:
+        named = [name for name in (ACCOUNT, _account(profile)) if name]
+        told.append(f"its accounts are {' and '.join(named)}; no other is taken")
+    shape = Shape(
+        groups=groups,
+        partitions=partitions,
+        extra_conf=(*_extra_conf(profile), *([ENFORCED] if accounting else [])),
+        sacctmgr=tuple(_sacctmgr(profile)) if accounting else (),
+    )
     return Like(shape, tuple(told))
+
+
+def _sacctmgr(profile: Profile) -> Iterator[str]:
+    """The profile's QOS, and its example of an account, of whoever runs the sandbox."""
+    for qos in profile.qos:
+        yield _qos(qos.name, _limits(qos, _SETTINGS), _flags(qos))
+    for partition in profile.partitions:
+        limits = _limits(partition, _PARTITION_KEYS)
+        if limits:
+            yield _qos(f"{_OF_PARTITION}{partition.name}", limits, ["DenyOnLimit"])
+    account = _account(profile)
+    if account:
+        yield f"add account {account}"
+        yield f"add user {USER} account={account}"
+    named = ",".join(["normal", *(qos.name for qos in profile.qos)])
+    default = [f"defaultqos={qos.name}" for qos in profile.qos if qos.default]
+    yield " ".join([f"modify user where name={USER} set qos={named}", *default])
+
+
+def _account(profile: Profile) -> str:
+    return profile.account.example if profile.account is not None else ""
+
+
+def _qos(name: str, limits: Sequence[str], flags: Sequence[str]) -> str:
+    return " ".join([f"add qos {name}", *limits, f"flags={','.join(flags)}"])
+
+
+def _flags(qos: Qos) -> list[str]:
+    flags = ["DenyOnLimit"]
+    if qos.replaces:
+        # Else a partition's own QOS comes first.
+        flags.append("OverPartQOS")
+        flags += [flag for key, flag in _OVER_PARTITION.items() if _bound(qos, key) is not None]
+    return flags
+
+
+def _limits(place: Selectable, keys: Iterable[str]) -> list[str]:
+    """A place's bounds in sacctmgr's words."""
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        value = _bound(place, key)
+        if value is None:
+            continue
+        setting, tres = _SETTINGS[key]
+        if key == "max_node_time":
+            value = (parse_time(value) or 0) // 60
+        elif key == "max_time" and parse_time(value) is None:
+            continue
+        found.setdefault(setting, []).append(f"{tres}{value}")
+    return [f"{setting}={','.join(values)}" for setting, values in found.items()]
+
+
+def _bound(place: Selectable, key: str) -> Any:
+    """Slurm has one number for each bound: of several by condition the loosest."""
+    value = getattr(place, key)
+    if value is None:
+        return _loosest(key, [getattr(limit, key) for limit in place.limits])
+    return value
 
 
 def _group(kind: NodeType, nodes: int, everywhere: list[str], told: list[str]) -> NodeGroup:
@@ -83,16 +180,21 @@ def _group(kind: NodeType, nodes: int, everywhere: list[str], told: list[str]) -
     )
 
 
+def _directives(profile: Profile) -> list[Mapping[str, str | None]]:
+    """Those that the profile itself gives to jobs."""
+    return [profile.sbatch, *(addition.sbatch for addition in profile.add)]
+
+
 def _features_of_all(profile: Profile) -> set[str]:
     """Those that the profile itself gives to jobs."""
-    given: list[str | None] = [profile.defaults.get("constraint"), profile.sbatch.get("constraint")]
-    given += [addition.sbatch.get("constraint") for addition in profile.add]
+    given = [profile.defaults.get("constraint")]
+    given += [options.get("constraint") for options in _directives(profile)]
     return {word for text in given if text for word in features(text)}
 
 
-def _partitions(profile: Profile) -> tuple[PartitionShape, ...]:
+def _partitions(profile: Profile, *, has_qos: bool) -> tuple[PartitionShape, ...]:
     known = sorted(profile.partitions, key=_rank)
-    found = [_partition(partition, profile) for partition in known]
+    found = [_partition(partition, profile, has_qos=has_qos) for partition in known]
     names = {partition.name for partition in known}
     usual = profile.defaults.get("partition")
     if usual is not None and usual not in names:
@@ -120,20 +222,21 @@ def _rank(partition: Partition) -> tuple[bool, bool, float]:
     return not partition.default, not unnamed, longest if unnamed else 0
 
 
-def _partition(partition: Partition, profile: Profile) -> PartitionShape:
-    """Slurm has one number for each limit: of bounds by condition the loosest."""
+def _partition(partition: Partition, profile: Profile, *, has_qos: bool) -> PartitionShape:
     groups = _groups(partition.name, partition.node_types, profile)
     limits: dict[str, Any] = {}
     for field in ("max_time", "min_nodes", "max_nodes", "max_mem"):
-        value = getattr(partition, field)
-        if value is None:
-            value = _loosest(field, [getattr(limit, field) for limit in partition.limits])
-        if value is not None:
+        value = _bound(partition, field)
+        if value is not None and not has_qos:
             # A QOS's bound counts in place of it, and this Slurm knows no QOS.
             others = [getattr(qos, field) for qos in profile.qos]
             value = _loosest(field, [value, *(other for other in others if other is not None)])
         limits[field] = value
-    return _words(partition.name, groups, limits, profile, is_preemptible=partition.preemptible)
+    shape = _words(partition.name, groups, limits, profile, is_preemptible=partition.preemptible)
+    if has_qos and _limits(partition, _PARTITION_KEYS):
+        own = f"QOS={_OF_PARTITION}{partition.name}"
+        shape = replace(shape, further=(*shape.further, own))
+    return shape
 
 
 def _loosest(field: str, values: Iterable[Any]) -> Any:
@@ -143,7 +246,7 @@ def _loosest(field: str, values: Iterable[Any]) -> Any:
         return None
 
     def size(value: Any) -> float:
-        if field == "max_time":
+        if field.endswith("time"):
             seconds = parse_time(value)
             return float("inf") if seconds is None else seconds
         return parse_memory(value) if field == "max_mem" else value

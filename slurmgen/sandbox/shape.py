@@ -119,6 +119,9 @@ class Shape:
     with groups they don't count. n1 is the first node of the first group.
 
     grace_seconds: jobs can be preempted, and are told this long before; none where they can't.
+
+    sacctmgr: what else the accounting is told, a line of sacctmgr's words each, such as
+    `add qos debug MaxWall=30`; it counts in a sandbox that keeps accounts.
     """
 
     nodes: int = 2
@@ -130,6 +133,7 @@ class Shape:
     extra_conf: tuple[str, ...] = ()
     groups: tuple[NodeGroup, ...] = ()
     grace_seconds: int | None = None
+    sacctmgr: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _require_range("nodes", self.node_count, 1, MAX_NODES)

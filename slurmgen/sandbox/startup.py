@@ -104,7 +104,9 @@ def start(
         _start_munged(folder, programs)
         interruptions.check()
         if accounting:
-            _start_accounting(folder, programs, setting.user, reach, namespaces, interruptions)
+            _start_accounting(
+                folder, shape, programs, setting.user, reach, namespaces, interruptions
+            )
         _start_daemons(folder, programs, [_controller(folder, programs, reach, namespaces)])
         interruptions.check()
         nodes = [
@@ -242,6 +244,7 @@ def _no_networks(folder: Folder) -> UnavailableError:
 
 def _start_accounting(
     folder: Folder,
+    shape: Shape,
     programs: Programs,
     user: str,
     reach: Reach,
@@ -258,7 +261,14 @@ def _start_accounting(
         "network": namespaces.controller if namespaces else "",
     }
     _start_daemons(folder, programs, [daemon])
-    accounts.register(found, environment, user=user, folder=folder, check=interruptions.check)
+    accounts.register(
+        found,
+        environment,
+        user=user,
+        folder=folder,
+        lines=shape.sacctmgr,
+        check=interruptions.check,
+    )
 
 
 def _controller(

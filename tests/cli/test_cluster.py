@@ -138,3 +138,48 @@ job.yaml:4:7: error: time 03:00:00 is over the 02:00:00 of partition batch for u
   = fix: write time: 02:00:00, or partition: extended
 """
     )
+
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --time=72:00:00
+#SBATCH --constraint=gpu
+#SBATCH --gpus-per-node=5
+srun python train.py
+"""
+
+
+def check_script(folder: Path, *more: str, script: str = SCRIPT) -> tuple[int, str, str]:
+    (folder / "train.sh").write_text(script)
+    # Without Slurm.
+    done = slurmgen(folder, "check", "train.sh", *more, PATH="/nowhere")
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_script_is_checked_against_a_profile(tmp_path: Path) -> None:
+    status, out, err = check_script(tmp_path, "--cluster", "perlmutter")
+    assert status == 3
+    assert "scontrol is not on PATH" in err
+    assert "the cluster was not asked; the rest is reported" in err
+    # What no line of the script says, then what one says.
+    assert "train.sh:1:1: error: perlmutter needs qos [cluster-mismatch SG117]" in out
+    assert "  = fix: add --qos\n" in out
+    assert "train.sh:4:25: error: 5 GPUs per node, and a100-40 nodes have 4" in out
+    status, out, _ = check_script(tmp_path, "--cluster", "puhti")
+    assert "train.sh:1:1: error: puhti is closed since 2026-07-31" in out
+
+
+def test_a_script_is_suppressed_and_printed_as_any(tmp_path: Path) -> None:
+    script = SCRIPT.replace("\nsrun", "\n# slurmgen: ignore-file[cluster-mismatch] we know\nsrun")
+    script = script.replace("72:00:00\n", "72:00:00 -q regular -A m1_g\n")
+    status, out, _ = check_script(tmp_path, "-c", "perlmutter", "--format", "json", script=script)
+    assert (status, [d["code"] for d in json.loads(out)]) == (3, [])
+
+
+def test_no_script_and_no_keys(tmp_path: Path) -> None:
+    status, out, err = check_script(tmp_path, script="hello\n")
+    assert (status, out) == (2, "")
+    assert "train.sh: not a batch script: it has neither a first line with #!" in err
+    status, out, err = check_script(tmp_path, "--set", "nodes=4")
+    assert (status, out) == (2, "")
+    assert "slurmgen import train.sh makes a job file of it" in err

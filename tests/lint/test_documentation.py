@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from slurmgen.errors import UsageError
-from slurmgen.lint import documentation, registry
+from slurmgen.lint import beyond, documentation, registry
 from slurmgen.lint.registry import Rule
 
 if TYPE_CHECKING:
@@ -101,8 +102,22 @@ def test_explain_is_plain_text() -> None:
 def test_explain_lists_the_rules() -> None:
     for key in documentation.ALL:
         lines = documentation.explain(key).splitlines()
-        assert len(lines) == len(registry.rules())
-        assert lines[0].split()[:3] == ["SG020", "unused-suppression", "warning"]
+        assert len(lines) == len(beyond.CODES) + len(registry.rules())
+        assert lines[0].split()[:3] == ["SG001", "yaml-syntax", "error"]
+        assert lines[len(beyond.CODES)].split()[:3] == ["SG020", "unused-suppression", "warning"]
+
+
+def test_every_code_in_the_sources_can_be_explained() -> None:
+    """Whatever verb prints it, with the name that stands beside it there."""
+    package = Path(documentation.__file__).parents[1]
+    said: dict[str, set[str]] = {}
+    for path in package.rglob("*.py"):
+        for name, code in re.findall(r'"([a-z-]+)",\s+"(SG\d{3})"', path.read_text()):
+            said.setdefault(code, set()).add(name)
+    assert {code.code for code in beyond.CODES} <= set(said)
+    for code, names in said.items():
+        for name in (code, *names):
+            assert f" ({code}, " in documentation.explain(name).splitlines()[0]
 
 
 def test_explain_of_an_unknown_rule_suggests_one() -> None:

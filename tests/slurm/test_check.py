@@ -159,6 +159,97 @@ def test_gpus_left_to_nobody(sandbox: Sandbox, tmp_path: Path) -> None:
     assert "60 of a node's 64 CPUs for 1 of 4 GPUs leaves 3 of the other 3" in done.stdout
 
 
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --gres=gpu:a100:4
+#SBATCH --ntasks-per-node=4
+#SBATCH --time=30
+#SBATCH --job-name=mine
+srun python train.py
+"""
+
+
+def check_script(
+    environment: dict[str, str], folder: Path, script: str, *more: str
+) -> subprocess.CompletedProcess[str]:
+    (folder / "mine.sbatch").write_text(script)
+    return slurmgen(environment, folder, "check", "mine.sbatch", *more)
+
+
+def test_a_script_of_ones_own(sandbox: Sandbox, tmp_path: Path) -> None:
+    done = check_script(sandbox.environment(), tmp_path, SCRIPT.replace("=30\n", "=0:30:00\n"))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    # Slurm's own estimate.
+    assert " to start at " in done.stderr
+    assert "nothing is wrong with it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "said", "fix"),
+    [
+        (
+            "--time=30",
+            "--time=2:00:00",
+            "4:16",
+            "--time=02:00:00 is over the 01:00:00 of partition gpu",
+            "write --time=01:00:00, or partition: long",
+        ),
+        (
+            "a100:4",
+            "a100:8",
+            "2:16",
+            "8 GPUs per node, and a100 nodes have 4",
+            "write --gres=gpu:a100:4 and more nodes",
+        ),
+        (
+            "job-name=mine",
+            "partition=cpu",
+            "2:16",
+            'partition cpu has no GPU of type "a100"',
+            "remove --gres, or choose another partition",
+        ),
+        (
+            "job-name=mine",
+            "array=0-50",
+            "5:17",
+            "index 50, and sandbox allows at most 10",
+            "use smaller indices, several arrays, or several runs in each task",
+        ),
+        (
+            "job-name=mine",
+            "constraint=fast",
+            "5:22",
+            'no node of sandbox has the feature "fast"',
+            "",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_script(
+    sandbox: Sandbox, tmp_path: Path, old: str, new: str, place: str, said: str, fix: str
+) -> None:
+    script = SCRIPT.replace(old, new)
+    done = check_script(sandbox.environment(), tmp_path, script, "--format", "json")
+    assert done.returncode == 1, done.stderr
+    found = [d for d in json.loads(done.stdout) if d["code"] == "SG005"]
+    assert [d["message"] for d in found] == [said]
+    assert f"{found[0]['line']}:{found[0]['column']}" == place
+    assert fix in found[0]["fix"]
+
+
+def test_a_script_that_only_slurm_refuses(sandbox: Sandbox, tmp_path: Path) -> None:
+    script = SCRIPT.replace("job-name=mine", "clusters=nowhere")
+    done = check_script(sandbox.environment(), tmp_path, script)
+    assert done.returncode == 1
+    assert "mine.sbatch:1:1: error: Slurm refuses the job" in done.stdout
+
+
+def test_a_script_whose_size_is_not_known(sandbox: Sandbox, tmp_path: Path) -> None:
+    script = SCRIPT.replace("--gres=gpu:a100:4", "--gpus=8").replace("4\n", "4\n#SBATCH -N1-2\n", 1)
+    done = check_script(sandbox.environment(), tmp_path, script)
+    assert "its directives do not tell how many nodes and GPUs it gets" in done.stderr
+    assert "SG005" not in done.stdout
+
+
 def test_slurm_cannot_be_reached(tmp_path: Path) -> None:
     """The offline part is reported all the same."""
     conf = tmp_path / "slurm.conf"

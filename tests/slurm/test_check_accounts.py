@@ -24,7 +24,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     try:
         accounting.find_programs()
     except UnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"{error}: {error.fix}")
     directory = tmp_path_factory.mktemp("sandbox")
     with Sandbox.up(name="acct", shape=SHAPE, directory=directory, accounting=True) as sandbox:
         user = getpass.getuser()

@@ -73,12 +73,15 @@ class Partition(NamedTuple):
 
 
 class Qos(NamedTuple):
-    """max_time: seconds. most, least: of a job, by TRES (`node`, `cpu`, `gres/gpu`)."""
+    """max_time: seconds. most, least: of a job, by TRES (`node`, `cpu`, `gres/gpu`). minutes: the
+    most of each of them times the time limit.
+    """
 
     name: str
     max_time: int | None
     most: dict[str, int]
     least: dict[str, int]
+    minutes: dict[str, int]
     max_jobs: int | None
     max_submitted: int | None
     preempts: tuple[str, ...]
@@ -86,12 +89,17 @@ class Qos(NamedTuple):
 
 
 class Association(NamedTuple):
-    """An account that the user may charge, and with which QOS."""
+    """An account that the user may charge, with which QOS, and how much a job may be there.
+
+    max_time: seconds. most: as in a QOS.
+    """
 
     account: str
     partition: str | None
     qos: tuple[str, ...]
     default_qos: str | None
+    max_time: int | None
+    most: dict[str, int]
 
 
 class Facts(NamedTuple):
@@ -117,6 +125,18 @@ class Facts(NamedTuple):
     def enforces_accounts(self) -> bool:
         """Whether a job needs an account that the user has an association with."""
         return "associations" in self.settings.get("AccountingStorageEnforce", "")
+
+    @property
+    def enforces_limits(self) -> bool:
+        """Whether what accounts and QOS allow is kept to."""
+        enforced = self.settings.get("AccountingStorageEnforce", "").split(",")
+        return not {"limits", "safe", "all"}.isdisjoint(enforced)
+
+    def default_qos(self, account: str | None) -> str | None:
+        """The QOS of a job that names none: its account's default, else Slurm's own `normal`."""
+        own = [a for a in self.associations or () if a.account == account]
+        named = next((a.default_qos for a in own if a.default_qos), None)
+        return named or next(("normal" for a in own if "normal" in a.qos), None)
 
 
 # States in which a node takes no job until somebody does something (sinfo(1), NODE STATES).
@@ -249,19 +269,23 @@ def _association(cells: Mapping[str, str]) -> Association:
         partition=cells["Partition"] or None,
         qos=records.names(cells["QOS"]) or (),
         default_qos=cells["DefaultQOS"] or None,
+        max_time=_time(cells["MaxWall"]),
+        most=_counts(cells["MaxTRES"]),
     )
 
 
 def _qos(cells: Mapping[str, str]) -> Qos:
     most = _counts(cells["MaxTRES"])
-    for name, count in _counts(cells["MaxTRESPU"]).items():
-        # A job that is over what its user may have at once never starts.
-        most[name] = min(count, most.get(name, count))
+    # A job that is over what its user, or everybody, may have at once never starts.
+    for column in ("MaxTRESPU", "GrpTRES"):
+        for name, count in _counts(cells[column]).items():
+            most[name] = min(count, most.get(name, count))
     return Qos(
         name=cells["Name"],
         max_time=_time(cells["MaxWall"]),
         most=most,
         least=_counts(cells["MinTRES"]),
+        minutes=_counts(cells["MaxTRESMins"]),
         max_jobs=records.number(cells["MaxJobsPU"]),
         max_submitted=records.number(cells["MaxSubmitPU"]),
         preempts=records.names(cells["Preempt"]) or (),

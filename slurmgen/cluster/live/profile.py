@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from slurmgen.cluster.live.kinds import kinds
-from slurmgen.spec.time import format_time
+from slurmgen.spec.time import format_time, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ def profile_data(facts: Facts, *, with_names: bool = False) -> dict[str, Any]:
         "partitions": [_partition(p, facts, found) for p in facts.partitions if _is_open(p)],
     }
     if facts.qos is not None:
-        data["qos"] = [_qos(qos, facts) for qos in _usable_qos(facts)]
+        data["qos"] = [_qos(qos, facts, found) for qos in _usable_qos(facts)]
     size = facts.settings.get("MaxArraySize", "")
     if size.isdigit():
         data["max_array_size"] = int(size)
@@ -130,10 +130,11 @@ def _partition(partition: Partition, facts: Facts, found: Sequence[Kind]) -> dic
     if partition.max_mem is not None:
         data["max_mem"] = f"{partition.max_mem}M"
     own = next((qos for qos in facts.qos or () if qos.name == partition.own_qos), None)
-    for name, most in own.most.items() if own is not None else ():
-        if name in _TRES_BOUNDS:
-            key = f"max_{_TRES_BOUNDS[name]}"
-            data[key] = min(most, data.get(key, most))
+    if own is not None:
+        _tighten(data, _bounds(own))
+        typed = _typed_bounds(own, found)
+        if typed:
+            data["limits"] = typed
     held = [kind.name for kind in found if _holds(partition, kind)]
     if len(held) < len(found):
         data["node_types"] = held
@@ -191,22 +192,57 @@ def _usable_qos(facts: Facts) -> list[Qos]:
     return [qos for qos in facts.qos or () if not allowed or qos.name in allowed]
 
 
-_TRES_BOUNDS = {"node": "nodes", "gres/gpu": "gpus", "cpu": "cpus"}
+TRES_BOUNDS = {"node": "nodes", "gres/gpu": "gpus", "cpu": "cpus"}
 
 
-def _qos(qos: Qos, facts: Facts) -> dict[str, Any]:
+def _bounds(qos: Qos) -> dict[str, Any]:
+    """What a job may be in a QOS, by the keys of a profile."""
+    data: dict[str, Any] = {}
+    if qos.max_time is not None:
+        data["max_time"] = format_time(qos.max_time)
+    for name, bound in TRES_BOUNDS.items():
+        # None of them is a limit of GPUs; of nodes it shuts the QOS, which is no limit of a job.
+        if qos.most.get(name) or (name in qos.most and bound == "gpus"):
+            data[f"max_{bound}"] = qos.most[name]
+        if bound != "cpus" and qos.least.get(name):
+            data[f"min_{bound}"] = qos.least[name]
+    if "node" in qos.minutes:
+        data["max_node_time"] = format_time(qos.minutes["node"] * 60)
+    return data
+
+
+def _typed_bounds(qos: Qos, found: Sequence[Kind]) -> list[dict[str, Any]]:
+    """The same for the GPUs of one type (`gres/gpu:a100`), under the condition of their nodes."""
+    limits = []
+    for name, most in qos.most.items():
+        gpu = name.partition("gres/gpu:")[2]
+        held = [kind.name for kind in found if gpu and kind.gpus and kind.gpus.kind == gpu]
+        if held:
+            limits.append({"when": {"node_type": held}, "max_gpus": most})
+    return limits
+
+
+def _tighten(data: dict[str, Any], bounds: dict[str, Any]) -> None:
+    """Of two bounds of a kind the one that lets less through."""
+    for key, value in bounds.items():
+        chosen = max if key.startswith("min") else min
+        data[key] = chosen(data.get(key, value), value, key=_size)
+
+
+def _size(value: str | int) -> int:
+    return value if isinstance(value, int) else parse_time(value) or 0
+
+
+def _qos(qos: Qos, facts: Facts, found: Sequence[Kind]) -> dict[str, Any]:
     data: dict[str, Any] = {"name": qos.name}
     if not any(flag.startswith("Partition") for flag in qos.flags):
         data["replaces"] = False
     if any(a.default_qos == qos.name for a in facts.associations or ()):
         data["default"] = True
-    if qos.max_time is not None:
-        data["max_time"] = format_time(qos.max_time)
-    for name, bound in _TRES_BOUNDS.items():
-        if qos.most.get(name):
-            data[f"max_{bound}"] = qos.most[name]
-        if bound != "cpus" and qos.least.get(name):
-            data[f"min_{bound}"] = qos.least[name]
+    data.update(_bounds(qos))
+    typed = _typed_bounds(qos, found)
+    if typed:
+        data["limits"] = typed
     if any(qos.name in other.preempts for other in facts.qos or ()):
         data["preemptible"] = True
     notes = []

@@ -30,6 +30,8 @@ QOS = (
     "MaxWall",
     "MaxTRES",
     "MaxTRESPU",
+    "MaxTRESMins",
+    "GrpTRES",
     "MinTRES",
     "MaxJobsPU",
     "MaxSubmitPU",

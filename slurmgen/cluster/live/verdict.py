@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.cluster import limits, waste
+from slurmgen.cluster import bounds, circumstances, limits, waste
+from slurmgen.cluster.live.profile import TRES_BOUNDS
 from slurmgen.cluster.problems import refuse
+from slurmgen.cluster.profile import Limit, Profile
+from slurmgen.spec.array import parse_array
 from slurmgen.spec.replaced import replaced
+from slurmgen.spec.time import format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slurmgen.cluster.limits import Ask
     from slurmgen.cluster.live.facts import Facts, Partition
-    from slurmgen.cluster.profile import NodeType, Profile
+    from slurmgen.cluster.profile import NodeType
     from slurmgen.launchers import Problem
-    from slurmgen.plan import JobPlan
-    from slurmgen.request import Request
+    from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
 
 _CHOSEN = ("account", "partition", "qos", "reservation", "constraint")
@@ -31,15 +36,24 @@ class Verdict(NamedTuple):
     doubts: list[Problem]
 
 
-def judge(spec: JobSpec, plan: JobPlan, request: Request, live: Profile, facts: Facts) -> Verdict:
-    """live: the profile of `facts`, with the names of its nodes. request: what the rendered
-    directives ask for, GPUs by the type that is written."""
-    given = {d.option.replace("-", "_"): d.value for d in plan.directives}
+def judge(
+    spec: JobSpec, ask: Ask, directives: Sequence[Directive], live: Profile, facts: Facts
+) -> Verdict:
+    """ask: what the directives ask for, GPUs by the type that is written, on nodes that are
+    not chosen yet. live: the profile of `facts`, with the names of its nodes."""
+    given = {d.option.replace("-", "_"): d.value for d in directives}
     # What the plan chose counts as if the job file said it.
     spec = replaced(spec, **{key: given.get(key) for key in _CHOSEN})
     verdict = Verdict([], [])
     partitions = _partitions(spec, facts, verdict.refusals)
-    ask = _check_limits(spec, plan, request, live, verdict.refusals)
+    account = spec.account or facts.default_account
+    if not facts.enforces_limits:
+        live = live.model_copy(update={"qos": ()})
+    # Its limits count for a job that names none, whatever other accounts have for a default.
+    qos = spec.qos or facts.default_qos(account)
+    ask = _check_limits(replaced(spec, qos=qos), ask, directives, live, verdict.refusals)
+    _check_association(spec, ask, account, facts, verdict.refusals)
+    _check_submitted(spec, qos, facts, verdict.refusals)
     for partition in partitions:
         _check_state(partition, verdict)
         _check_cpus(partition, ask, spec, verdict.refusals)
@@ -70,12 +84,15 @@ def _partitions(spec: JobSpec, facts: Facts, problems: list[Problem]) -> list[Pa
 
 
 def _check_limits(
-    spec: JobSpec, plan: JobPlan, request: Request, live: Profile, problems: list[Problem]
+    spec: JobSpec,
+    ask: Ask,
+    directives: Sequence[Directive],
+    live: Profile,
+    problems: list[Problem],
 ) -> Ask:
-    gpus = request.node_gpus or 0
     choice: list[Problem] = []
-    kind = limits.choose_node_type(spec, live, request.gpu_type, gpus, choice)
-    ask = limits.Ask(kind, plan.layout, request.gpu_type, gpus, plan.cpus_per_task)
+    kind = limits.choose_node_type(spec, live, ask.gpu_type, ask.gpus, choice)
+    ask = ask._replace(node_type=kind)
     if choice:
         problems += choice
         return ask
@@ -90,7 +107,7 @@ def _check_limits(
             candidate = candidate.model_copy(update={"count": None})
         own = ask._replace(node_type=candidate)
         found: list[Problem] = []
-        limits.check(spec, live, own, list(plan.directives), found)
+        limits.check(spec, live, own, list(directives), found)
         tried.append((len(found), found, own))
     # Of several kinds of nodes any may run it.
     _, found, ask = min(tried, key=lambda one: one[0])
@@ -160,7 +177,7 @@ def _check_access(
                 if allowed
                 else "choose another partition",
             )
-    qos = spec.qos or _default_qos(account, facts)
+    qos = spec.qos or facts.default_qos(account)
     if qos is not None:
         if (partition.qos is not None and qos not in partition.qos) or qos in partition.denied_qos:
             refuse(
@@ -174,9 +191,38 @@ def _check_access(
             )
 
 
-def _default_qos(account: str | None, facts: Facts) -> str | None:
-    owned = (a for a in facts.associations or () if a.account == account)
-    return next((a.default_qos for a in owned if a.default_qos), None)
+def _check_association(
+    spec: JobSpec, ask: Ask, account: str | None, facts: Facts, problems: list[Problem]
+) -> None:
+    """What a job of the user may be in this account, where Slurm keeps to it."""
+    if not facts.enforces_limits:
+        return
+    for own in facts.associations or ():
+        if own.account != account or own.partition not in (None, spec.partition):
+            continue
+        most = {f"max_{key}": own.most.get(name) for name, key in TRES_BOUNDS.items()}
+        time = None if own.max_time is None else format_time(own.max_time)
+        limit = Limit(max_time=time, **{key: value or None for key, value in most.items()})
+        bounded = Profile(name=f"account {account}", limits=(limit,))
+        bounds.check(bounded, circumstances.of(spec, bounded, ask), problems)
+
+
+def _check_submitted(
+    spec: JobSpec, name: str | None, facts: Facts, problems: list[Problem]
+) -> None:
+    """An array counts as many jobs as it has tasks."""
+    qos = next((qos for qos in facts.qos or () if qos.name == name), None)
+    if spec.array is None or qos is None or not facts.enforces_limits:
+        return
+    tasks = parse_array(spec.array).tasks
+    if qos.max_submitted is not None and tasks > qos.max_submitted:
+        refuse(
+            problems,
+            "array",
+            f"{tasks} tasks, and a user may have {qos.max_submitted} jobs in QOS {name} at once",
+            "Slurm would say: Job violates accounting/QOS policy (its MaxSubmitJobsPerUser)",
+            "use fewer tasks, or several runs in each",
+        )
 
 
 def _check_account(spec: JobSpec, facts: Facts, problems: list[Problem]) -> None:

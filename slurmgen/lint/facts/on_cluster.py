@@ -29,6 +29,7 @@ _Place = TypeVar("_Place", bound="Selectable")
 
 # The options that have a key of their own, and how their values are read.
 _READERS: dict[str, Reader] = {
+    "account": readers.identifier,
     "array": readers.array,
     "constraint": readers.constraint,
     "exclude": readers.host_list,
@@ -51,7 +52,7 @@ _OTHERS: dict[str, Reader] = {
     "tmp": readers.memory,
 }
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus", "gpus-per-task")
-_KEY = re.compile(r"\b(write|add|remove) (?:sbatch\.)?([a-z][a-z_-]{2,})(?::\s*([^ ,]+))?")
+_KEY = re.compile(r"\b(write|add|remove) (?:sbatch\.)?([a-z][a-z_-]{2,})(?::\s*([^ ,]+)|:$)?")
 
 
 class Mismatch(NamedTuple):
@@ -63,13 +64,46 @@ class Mismatch(NamedTuple):
     fix: str
 
 
-def mismatches(request: Request, profile: Profile, sound: Collection[int]) -> Iterator[Mismatch]:
+class Asked(NamedTuple):
+    """A request in the words of a job file, as far as the checks look at it."""
+
+    spec: JobSpec
+    ask: limits.Ask
+    directives: list[plan.Directive]
+
+
+def mismatches(
+    request: Request, profile: Profile, sound: Collection[int], *, complete: bool = False
+) -> Iterator[Mismatch]:
     """Everything the profile knows to be impossible.
 
-    sound: where the directives start whose values can be judged.
+    sound: where the directives start whose values can be judged. complete: nothing is added on
+    the command line, so that what must be given is missing, and a default is what counts.
     """
-    spec = _spec(request, sound)
     problems: list[Problem] = []
+    spec, ask, written = asked(request, profile, sound, problems)
+    # A release is another rule's.
+    known = profile.model_copy(update={"slurm": None})
+    if not complete:
+        known = known.model_copy(
+            update={
+                "required": {},
+                "partitions": tuple(map(_named_only, profile.partitions)),
+                "qos": tuple(map(_named_only, profile.qos)),
+            }
+        )
+    if ask.gpu_type is None and not ask.gpus:
+        known = known.model_copy(update={"gpus": known.gpus.model_copy(update={"counts": ()})})
+    limits.check(spec, known, ask, written, problems)
+    for problem in problems:
+        yield translated(problem, request)
+
+
+def asked(
+    request: Request, profile: Profile, sound: Collection[int], problems: list[Problem]
+) -> Asked:
+    """The request on the nodes that it would get there; adds a Problem where there are none."""
+    spec = _spec(request, sound)
     gpu_type, gpus = request.gpu_type, request.node_gpus or 0
     if gpu_type is not None and not gpus:
         gpus = request.gpus_per_node or request.gpus_per_task or 1
@@ -77,25 +111,12 @@ def mismatches(request: Request, profile: Profile, sound: Collection[int]) -> It
     each = request.tasks_per_node or 1
     cpus = request.cpus_per_task or (request.cpus_per_gpu or 0) * gpus // each or 1
     ask = limits.Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
-    # A release is another rule's; what must be given may stand on the command line.
-    known = profile.model_copy(
-        update={
-            "slurm": None,
-            "required": {},
-            "partitions": tuple(map(_named_only, profile.partitions)),
-            "qos": tuple(map(_named_only, profile.qos)),
-        }
-    )
-    if gpu_type is None and not gpus:
-        known = known.model_copy(update={"gpus": known.gpus.model_copy(update={"counts": ()})})
     written = [
         plan.Directive(directive.option, directive.value, (directive.option.replace("-", "_"),))
         for directive in request.directives
         if directive.start in sound
     ]
-    limits.check(spec, known, ask, written, problems)
-    for problem in problems:
-        yield _translated(problem, request)
+    return Asked(spec, ask, written)
 
 
 def _named_only(place: _Place) -> _Place:
@@ -130,25 +151,29 @@ def _spec(request: Request, sound: Collection[int]) -> JobSpec:
                 others[option] = _OTHERS[option](directive.value)
             except Refusal:
                 continue
+        elif option == "exclusive":
+            values["exclusive"] = directive.value or "true"
     values["cpus_per_task"] = request.cpus_per_task
     values["cpus_per_gpu"] = request.cpus_per_gpu
     values["ntasks_per_node"] = request.ntasks_per_node
     return JobSpec.model_construct(sbatch=others, **values)
 
 
-def _translated(problem: Problem, request: Request) -> Mismatch:
+def translated(problem: Problem, request: Request) -> Mismatch:
+    """A Problem of keys as one of directives."""
     key = problem.key if isinstance(problem.key, str) else str((*problem.key, "")[-2])
     refusal = problem.refusal
-    directive = _directive(key, request)
-    return Mismatch(
-        directive,
-        _of_options(refusal.what),
-        _of_options(refusal.why),
-        _KEY.sub(_option, refusal.fix),
-    )
+    directive = directive_of(key, request)
+    fix = _KEY.sub(_option, refusal.fix)
+    if directive is not None and directive.option == "gres":
+        kind = f"{request.gpu_type}:" if request.gpu_type else ""
+        fix = re.sub(r"--gpus-per-node=(?=\d)", f"--gres=gpu:{kind}", fix)
+        fix = fix.replace("--gpus-per-node", "--gres")
+    return Mismatch(directive, _of_options(refusal.what), _of_options(refusal.why), fix)
 
 
-def _directive(key: str, request: Request) -> Directive | None:
+def directive_of(key: str, request: Request) -> Directive | None:
+    """The directive that says what a job file has under `key`."""
     option = key.replace("_", "-")
     if option == "gpus-per-node":
         return next((d for d in map(request.directive, _GPU_OPTIONS) if d is not None), None)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from slurmgen.cluster.profile import Profile
+from slurmgen.cluster.load import load_profile
+from slurmgen.cluster.profile import Partition, Profile
+from slurmgen.cluster.trials import is_for_trials
 from slurmgen.plan import JobPlan, PlanError, resolve
 from slurmgen.spec.job import JobSpec
 from slurmgen.spec.quick import quick_job
@@ -69,11 +73,90 @@ def test_the_reason() -> None:
 
 
 def test_a_qos_and_both() -> None:
-    plan = planned({"gpus_per_node": 4, "partition": "gpu", "qos": "auto", "time": "2h"})
+    levels = [{"name": "normal", "max_time": "24h", "default": True}, SITE["qos"][1]]
+    job = {"gpus_per_node": 4, "partition": "gpu", "qos": "auto", "time": "2h"}
+    plan = planned(job, qos=levels)
     assert option(plan, "qos") == "normal"
-    plan = planned({"gpus_per_node": 4, "partition": "auto", "qos": "auto", "time": "30h"})
+    assert plan.notes == ("qos: auto is normal, the default of site",)
+    plan = planned({**job, "partition": "auto", "time": "30h"}, qos=levels)
     # A QOS's own limit counts in place of the partition's.
     assert (option(plan, "partition"), option(plan, "qos")) == ("gpu", "week")
+
+
+GPUTEST = {"name": "gputest", "node_types": ["a100"], "max_time": "00:15:00"}
+GPU = {"name": "gpu", "node_types": ["a100"], "max_time": "24:00:00", "max_nodes": 2}
+
+
+def test_what_is_for_trials_comes_last() -> None:
+    """Though it is the first of the profile, and the site's own default."""
+    job = {"gpus_per_node": 4, "time": "10m", "partition": "auto"}
+    plan = planned(job, partitions=[{**GPUTEST, "default": True}, GPU])
+    assert option(plan, "partition") == "gpu"
+    (note,) = plan.notes
+    assert note == (
+        "partition: auto is gpu, the first that site's profile has for such a job; for trials, "
+        "and only if nothing else is left: gputest"
+    )
+    plan = planned({**job, "nodes": 4}, partitions=[GPUTEST, GPU])
+    assert option(plan, "partition") == "gputest"
+    (note,) = plan.notes
+    assert note == (
+        "partition: auto is gputest; gputest is for trials, but nothing else takes such a job "
+        "(not gpu: 4 nodes, and partition gpu allows 2)"
+    )
+    plan = planned({**job, "partition": "gputest"}, partitions=[GPUTEST, GPU])
+    assert option(plan, "partition") == "gputest"
+
+
+@pytest.mark.parametrize(
+    ("name", "max_time", "is_trial"),
+    [
+        ("gputest", "24:00:00", True),
+        ("gh-dev", None, True),
+        ("develbooster", "02:00:00", True),
+        ("boost_qos_dbg", "02:00:00", True),
+        ("gpuA100x4-interactive", None, True),
+        ("acc_debug", None, True),
+        ("quick", "01:00:00", True),
+        ("quick", "01:00:01", False),
+        ("short", "04:00:00", False),
+        ("device", None, False),
+        ("regular", "UNLIMITED", False),
+    ],
+)
+def test_what_is_for_trials(name: str, max_time: str | None, is_trial: bool) -> None:
+    assert is_for_trials(Partition(name=name, max_time=max_time)) is is_trial
+
+
+@pytest.mark.parametrize("name", ["roihu", "marenostrum5_acc", "leonardo", "lumi", "perlmutter"])
+def test_no_cluster_trains_where_things_are_tried_out(name: str) -> None:
+    profile = load_profile(name, Path())
+    key = "qos" if profile.qos and name != "leonardo" else "partition"
+    gpus = profile.node_types[0].gpus_per_node
+    account = profile.account.example if profile.account is not None else "proj"
+    who = {"account": account, "gpus_per_node": gpus, "time": "10m", key: "auto"}
+    plan = resolve(JobSpec(command="true", **who), profile)
+    (chosen,) = re.findall(rf"{key}: auto is ([^,]+),", plan.notes[0])
+    places = (*profile.partitions, *profile.qos)
+    assert [is_for_trials(place) for place in places if place.name == chosen] == [False]
+
+
+def test_no_qos_where_none_is_the_default() -> None:
+    levels = [{"name": "debug", "max_time": "30m"}, {"name": "week", "max_time": "7-0"}]
+    job = {"gpus_per_node": 4, "qos": "auto", "partition": "gpu"}
+    plan = planned({**job, "time": "20m"}, qos=levels)
+    assert option(plan, "qos") is None
+    assert plan.notes[0].startswith("qos: auto is none, ")
+    assert option(planned({**job, "time": "2-0"}, qos=levels), "qos") == "week"
+    needed = {"qos": "the site says so"}
+    assert option(planned({**job, "time": "20m"}, qos=levels, required=needed), "qos") == "week"
+
+
+def test_a_closed_cluster_is_all_that_is_said() -> None:
+    with pytest.raises(PlanError) as caught:
+        planned({"partition": "auto", "gpus_per_node": 4}, status="closed", ends="2026-07-31")
+    (problem,) = caught.value.problems
+    assert problem.refusal.what == "site is closed since 2026-07-31"
 
 
 def test_a_partition_that_must_not_be_named() -> None:
@@ -91,8 +174,8 @@ def test_a_partition_that_must_not_be_named() -> None:
         (
             {"gpus_per_node": "h100:8", "time": "30h", "partition": "auto"},
             "partition: auto, and no partition of site takes the job",
-            "h100: time 1-06:00:00 is over the 1-00:00:00 of partition h100",
-            "write time: 1-00:00:00",
+            "h100; those that need access, or are stopped for other jobs, are never chosen: secret",
+            "write time: 1-00:00:00, or qos: week, or name the partition yourself",
         ),
         (
             {"gpus_per_node": 4, "partition": "auto", "script": "srun true"},

@@ -117,9 +117,9 @@ def test_what_is_missing_is_said() -> None:
 ACCOUNTS = {
     "associations": "proj||normal,debug|normal||\nother||normal|normal||\n",
     "qos": """\
-normal|2-00:00:00|||||||
-debug|00:30:00|node=2|gres/gpu=4||1|5||
-secret|||||||normal|
+normal|2-00:00:00|||||||||
+debug|00:30:00|node=2,gres/gpu:a100=3|gres/gpu=8|node=30|gres/gpu=4|gres/gpu=1|1|5||
+secret|||||||||normal|
 """,
     "user": "me|proj\n",
 }
@@ -136,17 +136,23 @@ def test_accounts_and_qos() -> None:
     assert normal.default
     assert not normal.replaces
     assert normal.max_time == "2-00:00:00"
+    # Of what a job, a user and all of them may have, the least.
     assert (debug.max_nodes, debug.max_gpus, debug.max_time) == (2, 4, "00:30:00")
+    assert (debug.min_gpus, debug.max_node_time) == (1, "00:30:00")
+    (typed,) = debug.limits
+    assert (typed.when.node_type, typed.max_gpus) == (("a100-2", "a100-4"), 3)
     assert debug.note == "1 running jobs a user at most; 5 submitted jobs a user at most"
     assert profile.account is not None
     assert profile.account.example == "proj"
 
 
 def test_the_qos_of_a_partition_limits_its_jobs() -> None:
-    partitions = "PartitionName=gpu\n   QoS=debug MaxNodes=8 Nodes=n1 State=UP\n"
+    partitions = "PartitionName=gpu\n   QoS=debug MaxNodes=8 MaxTime=00:20:00 Nodes=n1 State=UP\n"
     found = facts.read(texts("22.05", **ACCOUNTS, partitions=partitions))
     (gpu,) = Profile(**profile_data(found)).partitions
-    assert (gpu.max_nodes, gpu.max_gpus) == (2, 4)
+    assert (gpu.max_nodes, gpu.max_gpus, gpu.min_gpus) == (2, 4, 1)
+    assert (gpu.max_time, gpu.max_node_time) == ("00:20:00", "00:30:00")
+    assert gpu.limits[0].max_gpus == 3
 
 
 def test_values_with_blanks_and_words_that_look_like_keys() -> None:

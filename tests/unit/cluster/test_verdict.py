@@ -8,6 +8,7 @@ import pytest
 
 from slurmgen import directives
 from slurmgen.cluster import generic
+from slurmgen.cluster.limits import Ask
 from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.live.texts import Texts
@@ -62,15 +63,21 @@ NODES = "\n".join(
     + [node(f"h{i}", "gpu:h100:8", "IDLE" if i == 1 else "DOWN*") for i in (1, 2, 3)]
 )
 ACCOUNTS = {
-    "associations": "big||normal,week|normal||\nsmall||normal,debug|normal||\n",
+    "associations": (
+        "big||normal,week|normal||\nsmall||normal,debug|normal||\n"
+        "tiny||normal,debug|debug||\nfew||normal,week||gres/gpu=3|01:00:00\n"
+    ),
     "qos": """\
-normal||||||||
-debug|00:30:00||gres/gpu=2|||||
-week|7-00:00:00|||||||PartitionTimeLimit
+normal||||||||||
+debug|00:30:00||gres/gpu=2|||||||
+week|7-00:00:00|||node=20160||||4||PartitionTimeLimit
 """,
     "user": "me|small\n",
 }
 ENFORCED = f"{CONFIG}AccountingStorageEnforce = associations,limits,qos\n"
+
+
+OVER_NODE_TIME = "3 node(s) for 6-00:00:00 are 18-00:00:00 of one, and QOS week allows 14-00:00:00"
 
 
 def verdict(job: dict[str, Any], **said: Any) -> Verdict:
@@ -80,7 +87,8 @@ def verdict(job: dict[str, Any], **said: Any) -> Verdict:
     plan = resolve(spec, generic.PROFILE)
     request = Request(directives.read(render(plan)).directives)
     live = Profile(**profile_data(found, with_names=True))
-    return judge(spec, plan, request, live, found)
+    ask = Ask(None, plan.layout, request.gpu_type, request.node_gpus or 0, plan.cpus_per_task)
+    return judge(spec, ask, plan.directives, live, found)
 
 
 def refusals(job: dict[str, Any], **said: Any) -> list[tuple[Any, str, str]]:
@@ -232,7 +240,13 @@ def test_what_would_wait_or_waste() -> None:
         ({"account": "small"}, []),
         (
             {"account": "others"},
-            [("account", "account others is none of yours on lab", "write account: big or small")],
+            [
+                (
+                    "account",
+                    "account others is none of yours on lab",
+                    "write account: big or few or small or tiny",
+                )
+            ],
         ),
         (
             {"qos": "week"},
@@ -276,14 +290,76 @@ def test_what_would_wait_or_waste() -> None:
             ],
         ),
         ({"partition": "h100", "account": "big"}, []),
+        # The account's own default, which is not that of the others.
+        (
+            {"account": "tiny", "time": "1h"},
+            [
+                (
+                    "time",
+                    "time 01:00:00 is over the 00:30:00 of QOS debug",
+                    "write time: 00:30:00, or qos: normal",
+                )
+            ],
+        ),
+        (
+            {"account": "few", "time": "2h", "gpus_per_node": 4},
+            [
+                (
+                    "time",
+                    "time 02:00:00 is over the 01:00:00 of account few",
+                    "write time: 01:00:00",
+                ),
+                (
+                    "gpus_per_node",
+                    "4 GPUs in the job, and account few allows 3",
+                    "write gpus_per_node: 3",
+                ),
+            ],
+        ),
+        ({"account": "few", "time": "1h", "gpus_per_node": 3, "cpus_per_task": 16}, []),
+        (
+            {"account": "big", "qos": "week", "array": "0-4"},
+            [
+                (
+                    "array",
+                    "5 tasks, and a user may have 4 jobs in QOS week at once",
+                    "use fewer tasks, or several runs in each",
+                )
+            ],
+        ),
+        ({"account": "big", "qos": "week", "array": "0-3"}, []),
+        (
+            {
+                "account": "big",
+                "qos": "week",
+                "partition": "h100",
+                "nodes": 3,
+                "time": "6-00:00:00",
+                "gpus_per_node": 8,
+                "constraint": "fast",
+            },
+            [
+                (
+                    "time",
+                    OVER_NODE_TIME,
+                    "write time: 4-16:00:00, or write nodes: 2, or qos: normal",
+                )
+            ],
+        ),
     ],
 )
 def test_the_users_own(job: dict[str, Any], found: list[tuple[Any, str, str]]) -> None:
     assert refusals(job, config=ENFORCED, **ACCOUNTS) == found
 
 
+def test_limits_that_slurm_does_not_keep_to() -> None:
+    job = {"account": "few", "time": "2h", "qos": "week", "array": "0-9"}
+    config = f"{CONFIG}AccountingStorageEnforce = associations\n"
+    assert refusals(job, config=config, **ACCOUNTS) == []
+
+
 def test_a_user_without_an_account() -> None:
-    said = {"associations": "", "qos": "normal||||||||\n", "user": ""}
+    said = {"associations": "", "qos": "normal||||||||||\n", "user": ""}
     assert refusals({}, config=ENFORCED, **said) == [
         ("account", "no account on lab", "ask the site for an account")
     ]
