@@ -7,7 +7,7 @@
 #   make test     all tests, on a real Slurm (installed first where that is possible)
 #   make matrix   what is said about Slurm, on each version that Debian has (VERSIONS="24.11")
 #   make golden   write the expected scripts of tests/golden again; review the diff
-#   make docs     write what the pages show again, build the site in build/site; review the diff
+#   make docs     write pages and manual again, build the site in build/site; review the diff
 #   make bench    the benchmarks
 #   make clean    remove what the above made
 #

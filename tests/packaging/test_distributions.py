@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from slurmgen import __version__
+
 # One process builds, and the others don't build the same again.
 pytestmark = pytest.mark.xdist_group("packaging")
 
@@ -90,15 +92,25 @@ def test_the_wheel_holds_the_package_its_templates_and_configs_and_nothing_else(
 ) -> None:
     resources = files_below("templates") | files_below("configs")
     expected = files_below("slurmgen") | {f"slurmgen/{name}" for name in resources}
-    assert names_in_wheel(wheel) == expected
+    assert {name for name in names_in_wheel(wheel) if ".data/" not in name} == expected
     assert "slurmgen/py.typed" in expected
+
+
+def test_the_wheel_has_manual_and_completions_where_they_are_looked_for(wheel: Path) -> None:
+    prefix = f"slurmgen_torch-{__version__}.data/data/share/"
+    assert {name.removeprefix(prefix) for name in names_in_wheel(wheel) if ".data/" in name} == {
+        *(f"man/man1/{name.removeprefix('man/')}" for name in files_below("man")),
+        "bash-completion/completions/slurmgen",
+        "zsh/site-functions/_slurmgen",
+        "fish/vendor_completions.d/slurmgen.fish",
+    }
 
 
 def test_the_wheel_of_the_sdist_is_the_same(wheel: Path, wheel_of_sdist: Path) -> None:
     assert names_in_wheel(wheel_of_sdist) == names_in_wheel(wheel)
 
 
-@pytest.mark.parametrize("folder", ["slurmgen", "templates", "configs", "tests", "scripts"])
+@pytest.mark.parametrize("folder", ["slurmgen", "templates", "configs", "man", "tests", "scripts"])
 def test_the_sdist_holds_a_whole_checkout(sdist: Path, folder: str) -> None:
     assert files_below(folder) <= names_in_sdist(sdist)
 
