@@ -15,8 +15,8 @@ import pytest
 
 from slurmgen import helptext
 from slurmgen.cli import tree
-from slurmgen.spec.schema import KINDS
 from slurmgen.spec.job import JobSpec
+from slurmgen.spec.schema import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
