@@ -136,11 +136,11 @@ def test_pre_commit_installs_the_hooks_and_runs_them(sdist: Path, project: Path)
     assert passed.count("Passed") == 2
 
     with (project / "job.yaml").open("a") as job:
-        job.write("comment: another try\n")
+        job.write("comment: again\n")
     drifted = subprocess.run(
         words, cwd=project, env={**os.environ, **home}, capture_output=True, text=True
     )
     assert drifted.returncode == 1
-    assert "+#SBATCH --comment='another try'" in drifted.stdout
+    assert "+#SBATCH --comment=again" in drifted.stdout
     # The hook's own slurmgen, not the one that runs this test.
     assert list((project.parent / "cache").rglob("slurmgen/main.py"))
