@@ -5,15 +5,17 @@
 #   make setup    everything development needs, in .venv
 #   make check    ruff, mypy, the layers, shellcheck
 #   make test     all tests, on a real Slurm (installed first where that is possible)
-#   make matrix   what is said about Slurm, on each version that Debian has (VERSIONS="24.11"
-#                 takes fewer; WHOLE=1 all of tests/slurm, 20 to 30 minutes a version)
+#   make test-oldest  what needs neither Slurm nor torch, with the oldest dependencies allowed
+#   make matrix   what is said about Slurm, on each version that Debian has and this machine doesn't
 #   make golden   write the expected scripts of tests/golden again; review the diff
-#   make docs     write what the pages show again, build the site in build/site; review the diff
+#   make docs     write pages and manual again, build the site in build/site; review the diff
 #   make bench    the benchmarks
+#   make zipapp   build/slurmgen.pyz: one file that runs on a login node without pip
 #   make clean    remove what the above made
 #
 # PYTHON=python3.12      another interpreter       VENV=/tmp/venv     another place
 # TORCH_INDEX=URL        another build of torch, e.g. https://download.pytorch.org/whl/cu128
+# VERSIONS="24.11"           a matrix of fewer     WHOLE=1            of all tests/slurm, hours
 # PYTEST_ARGS="-k plan"  more for pytest           JOBS=4             test processes
 
 PYTHON ?= python3
@@ -28,7 +30,7 @@ BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt scripts/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test matrix golden docs bench clean
+.PHONY: help demo setup check test test-oldest matrix golden docs bench zipapp clean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -54,7 +56,11 @@ check: $(VENV)/.installed-dev
 
 test: $(VENV)/.installed-dev
 	@scripts/slurm-packages
+	@scripts/tool-packages
 	@scripts/test $(PYTEST_ARGS)
+
+test-oldest:
+	@scripts/test-oldest $(PYTEST_ARGS)
 
 matrix: $(VENV)/.installed-dev
 	@scripts/slurm-packages
@@ -71,7 +77,11 @@ bench: $(VENV)/.installed-dev
 	  echo "# $$file"; $(BIN)/python $$file; \
 	done
 
+zipapp: $(VENV)/.installed-dev
+	@scripts/zipapp
+
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 	if [ -f $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
+	if [ -f $(VENV)-oldest/pyvenv.cfg ]; then rm -rf $(VENV)-oldest; fi

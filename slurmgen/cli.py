@@ -8,14 +8,32 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from slurmgen import __version__, completion, report
+from slurmgen import __version__, helptext, report
 from slurmgen.errors import UsageError
 from slurmgen.main import with_check_value
 
 
-class RenderCommand(TyperCommand):
+class _Help:
+    """Help and usage in our own words: the same with every version of Typer, and in the manual."""
+
+    def get_help(self, ctx: Any) -> str:
+        return helptext.text(helptext.page(self, ctx.command_path), helptext.columns())
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"Usage: {helptext.page(self, ctx.command_path).usage}"
+
+
+class Verb(_Help, TyperCommand):
+    """A command that does something."""
+
+
+class Group(_Help, TyperGroup):
+    """A command that has others below it."""
+
+
+class RenderCommand(Verb):
     """`render`, whose --check may stand alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -23,45 +41,68 @@ class RenderCommand(TyperCommand):
 
 
 def _examples(*lines: str) -> str:
-    """The end of a help text; the mark keeps its lines as they are."""
-    return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
+    """The end of a help text; two spaces or more stand before a remark."""
+    return "\n".join(lines)
 
 
 app = typer.Typer(
+    cls=Group,
     help="One job.yaml in, one right sbatch script out, for PyTorch on Slurm.",
+    epilog=_examples(
+        "slurmgen init  start here",
+        "slurmgen render job.yaml > job.sbatch",
+        "slurmgen submit job.yaml",
+    ),
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    # `completion` is a command of its own.
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 sandbox_app = typer.Typer(
-    help="A throwaway real Slurm on this machine, with pretend GPUs.", no_args_is_help=True
+    cls=Group,
+    help="A throwaway real Slurm on this machine, with pretend GPUs.",
+    epilog=_examples(
+        'eval "$(slurmgen sandbox up --nodes 2 --gpus 4)"',
+        "slurmgen submit --wait job.yaml",
+        "slurmgen sandbox down",
+    ),
+    no_args_is_help=True,
 )
 app.add_typer(sandbox_app, name="sandbox")
 cluster_app = typer.Typer(
-    help="The profiles of clusters: which there are, and what they say.", no_args_is_help=True
+    cls=Group,
+    help="The profiles of clusters: which there are, and what they say.",
+    epilog=_examples(
+        "slurmgen cluster list",
+        "slurmgen render job.yaml --cluster lumi",
+        "slurmgen cluster detect > clusters/lab.yaml  your own",
+    ),
+    no_args_is_help=True,
 )
 app.add_typer(cluster_app, name="cluster")
 
 template_app = typer.Typer(
+    cls=Group,
     help="The templates that scripts are rendered from, and the project's own.",
+    epilog=_examples(
+        "slurmgen template list",
+        "slurmgen template eject job --block commands",
+    ),
     no_args_is_help=True,
 )
 app.add_typer(template_app, name="template")
 
-Job = Annotated[
-    str,
-    typer.Argument(
-        metavar="JOB", help="The job file (- for stdin).", autocompletion=completion.job_files
-    ),
-]
+# What a shell offers for a parameter follows from its metavar: see completion.py.
+Job = Annotated[str, typer.Argument(metavar="JOB", help="The job file (- for stdin).")]
 Cluster = Annotated[
     str | None,
     typer.Option(
         "--cluster",
         "-c",
+        metavar="CLUSTER",
         help="Cluster profile: a name or a file.",
-        autocompletion=completion.clusters,
     ),
 ]
 Set = Annotated[
@@ -71,12 +112,11 @@ Set = Annotated[
 TemplateName = Annotated[
     str,
     typer.Argument(
-        metavar="NAME",
-        help="A template, without .sbatch.j2: job.",
-        autocompletion=completion.templates,
+        metavar="TEMPLATE",
+        help="Its name, without .sbatch.j2: job.",
     ),
 ]
-SandboxName = Annotated[str, typer.Option("--name", help="Which sandbox.")]
+SandboxName = Annotated[str, typer.Option("--name", metavar="NAME", help="Which sandbox.")]
 SandboxFolder = Annotated[
     Path | None, typer.Option("--dir", metavar="FOLDER", help="Where sandboxes live.")
 ]
@@ -93,6 +133,11 @@ Member = Annotated[
 Other = Annotated[
     str | None, typer.Argument(metavar="NODE", help="Cut it off from this one alone.")
 ]
+
+
+def tree() -> Any:
+    """All commands, as completion and the manual read them."""
+    return typer.main.get_command(app)
 
 
 def _version(wanted: bool) -> None:
@@ -116,7 +161,7 @@ def _options(
         "slurmgen render job.yaml > job.sbatch",
         "slurmgen render job.yaml -c lumi --set nodes=4",
         "slurmgen render --write jobs/          every script in git",
-        "slurmgen render --check .              1 and a diff where one has drifted",
+        "slurmgen render --check .              exit 1 and a diff where one has drifted",
     ),
 )
 def render(
@@ -125,13 +170,13 @@ def render(
         typer.Argument(
             metavar="JOB",
             help="Job files (- for stdin); with --check, folders.",
-            autocompletion=completion.job_files,
         ),
     ] = None,
     cluster: Cluster = None,
     set_: Set = None,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", help="Write the script to this file.")
+        str | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the script to this file."),
     ] = None,
     check: Annotated[
         str | None,
@@ -177,6 +222,7 @@ def _one_job(jobs: list[str] | None) -> str:
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen submit job.yaml",
         "slurmgen submit --wait job.yaml && echo done",
@@ -203,6 +249,7 @@ def submit(
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen run job.yaml",
         "slurmgen run --nproc 2 job.yaml",
@@ -213,7 +260,8 @@ def run(
     cluster: Cluster = None,
     set_: Set = None,
     nproc: Annotated[
-        int | None, typer.Option("--nproc", min=1, help="Ranks; default: those of one node.")
+        int | None,
+        typer.Option("--nproc", metavar="N", min=1, help="Ranks; if not those of one node."),
     ] = None,
 ) -> None:
     """Run the job on this machine, without Slurm."""
@@ -223,6 +271,7 @@ def run(
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen plan job.yaml",
         "slurmgen plan --svg plan.svg job.yaml",
@@ -243,6 +292,7 @@ def plan(
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen rehearse job.yaml",
         "slurmgen rehearse train.sbatch         any script, not only ours",
@@ -251,7 +301,7 @@ def plan(
 )
 def rehearse(
     job: Annotated[
-        str, typer.Argument(metavar="JOB", help="A job file, or a batch script of any kind.")
+        str, typer.Argument(metavar="FILE", help="A job file, or a batch script of any kind.")
     ],
     cluster: Cluster = None,
     set_: Set = None,
@@ -293,6 +343,7 @@ def rehearse(
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen check job.yaml",
         "slurmgen check --cluster perlmutter job.yaml",
@@ -321,6 +372,7 @@ def check(
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen lint train.sbatch",
         "slurmgen lint --diff scripts/          what --fix would change",
@@ -341,7 +393,6 @@ def lint(
             "--explain",
             metavar="RULE",
             help="Print what a rule is about (all: a list).",
-            autocompletion=completion.rules,
         ),
     ] = None,
     select: Annotated[
@@ -350,7 +401,6 @@ def lint(
             "--select",
             metavar="RULE,...",
             help="Ask these rules only: SG301, SG3, name.",
-            autocompletion=completion.rules,
         ),
     ] = None,
     ignore: Annotated[
@@ -359,7 +409,6 @@ def lint(
             "--ignore",
             metavar="RULE,...",
             help="Leave these rules out.",
-            autocompletion=completion.rules,
         ),
     ] = None,
     severity: Annotated[
@@ -397,6 +446,7 @@ def lint(
 
 @app.command(
     "import",
+    cls=Verb,
     epilog=_examples(
         "slurmgen import train.sbatch > job.yaml",
         "slurmgen import --fix train.sbatch",
@@ -417,7 +467,11 @@ def import_(
 Format = Annotated[str, typer.Option("--format", metavar="text|json", help="How to print.")]
 
 
-@cluster_app.command("list")
+@cluster_app.command(
+    "list",
+    cls=Verb,
+    epilog=_examples("slurmgen cluster list", "slurmgen cluster list --format json"),
+)
 def cluster_list(format_: Format = "text") -> None:
     """List the profiles; the cluster that this is, where one can know it, is marked."""
     from slurmgen.commands import cluster as verb
@@ -425,9 +479,13 @@ def cluster_list(format_: Format = "text") -> None:
     raise typer.Exit(verb.list_all(format_=format_))
 
 
-@cluster_app.command("show")
+@cluster_app.command(
+    "show",
+    cls=Verb,
+    epilog=_examples("slurmgen cluster show frontier", "slurmgen cluster show clusters/lab.yaml"),
+)
 def cluster_show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A profile: a name or a file.")],
+    name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A profile: a name or a file.")],
     format_: Format = "text",
 ) -> None:
     """Say what a profile knows, and from which documents."""
@@ -436,7 +494,9 @@ def cluster_show(
     raise typer.Exit(verb.show(name, format_=format_))
 
 
-@cluster_app.command("detect")
+@cluster_app.command(
+    "detect", cls=Verb, epilog=_examples("slurmgen cluster detect > clusters/lab.yaml")
+)
 def cluster_detect(format_: Format = "text") -> None:
     """Print the profile that the Slurm of this machine makes."""
     from slurmgen.commands import cluster as verb
@@ -444,9 +504,13 @@ def cluster_detect(format_: Format = "text") -> None:
     raise typer.Exit(verb.detect_live(format_=format_))
 
 
-@cluster_app.command("diff")
+@cluster_app.command(
+    "diff",
+    cls=Verb,
+    epilog=_examples("slurmgen cluster diff lab", "slurmgen cluster diff lab --format json"),
+)
 def cluster_diff(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A profile: a name or a file.")],
+    name: Annotated[str, typer.Argument(metavar="CLUSTER", help="A profile: a name or a file.")],
     format_: Format = "text",
 ) -> None:
     """Say where a profile and the Slurm of this machine have drifted apart."""
@@ -455,7 +519,7 @@ def cluster_diff(
     raise typer.Exit(verb.diff(name, format_=format_))
 
 
-@template_app.command("list")
+@template_app.command("list", cls=Verb, epilog=_examples("slurmgen template list"))
 def template_list() -> None:
     """List the templates: built-in and the project's own, and what each changes."""
     from slurmgen.commands import template as verb
@@ -463,7 +527,13 @@ def template_list() -> None:
     raise typer.Exit(verb.list_())
 
 
-@template_app.command("show")
+@template_app.command(
+    "show",
+    cls=Verb,
+    epilog=_examples(
+        "slurmgen template show job", "slurmgen template show --diff job  after an upgrade"
+    ),
+)
 def template_show(
     name: TemplateName,
     diff: Annotated[
@@ -478,6 +548,7 @@ def template_show(
 
 @template_app.command(
     "eject",
+    cls=Verb,
     epilog=_examples(
         "slurmgen template eject job --block commands",
         "slurmgen template eject --merged job",
@@ -502,6 +573,7 @@ def template_eject(
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen init",
         "slurmgen init --program train.py --launcher torchrun --yes",
@@ -555,6 +627,7 @@ def _asker() -> Callable[[str, str, tuple[str, ...]], str] | None:
 
 
 @app.command(
+    cls=Verb,
     epilog=_examples(
         "slurmgen schema > job.schema.json",
         "slurmgen schema cluster",
@@ -571,7 +644,37 @@ def schema(
     raise typer.Exit(verb.run(kind))
 
 
-@sandbox_app.command("up")
+@app.command(
+    cls=Verb,
+    epilog=_examples(
+        "slurmgen completion --install  for the shell that $SHELL names",
+        'eval "$(slurmgen completion bash)"',
+        "slurmgen completion fish > ~/.config/fish/completions/slurmgen.fish",
+    ),
+)
+def completion(
+    shell: Annotated[
+        str | None, typer.Argument(metavar="[bash|zsh|fish]", help="If not that of $SHELL.")
+    ] = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Set it up for you, in your home folder.")
+    ] = False,
+) -> None:
+    """Print what makes a shell complete slurmgen's commands, options and values."""
+    from slurmgen.commands import completion as verb
+
+    raise typer.Exit(verb.run(shell, install=install))
+
+
+@sandbox_app.command(
+    "up",
+    cls=Verb,
+    epilog=_examples(
+        'eval "$(slurmgen sandbox up --nodes 2 --gpus 4)"',
+        "slurmgen sandbox up --like lumi",
+        "slurmgen sandbox up --netns --grace 60",
+    ),
+)
 def sandbox_up(
     name: SandboxName = "default",
     like: Annotated[
@@ -579,14 +682,15 @@ def sandbox_up(
         typer.Option(metavar="CLUSTER", help="Partitions, limits and nodes of this profile."),
     ] = None,
     nodes: Annotated[
-        int | None, typer.Option(help="Nodes (2), with --like of each kind at most (4).")
+        int | None,
+        typer.Option(metavar="N", help="Nodes (2), with --like of each kind at most (4)."),
     ] = None,
-    gpus: Annotated[int, typer.Option(help="Pretend GPUs per node.")] = 4,
-    gpu_type: Annotated[str, typer.Option(help="Their type.")] = "a100",
-    cpus: Annotated[int, typer.Option(help="Pretend CPUs per node.")] = 64,
+    gpus: Annotated[int, typer.Option(metavar="N", help="Pretend GPUs per node.")] = 4,
+    gpu_type: Annotated[str, typer.Option(metavar="TYPE", help="Their type.")] = "a100",
+    cpus: Annotated[int, typer.Option(metavar="N", help="Pretend CPUs per node.")] = 64,
     memory: Annotated[int, typer.Option(metavar="MIB", help="Memory per node.")] = 262_144,
     partition: Annotated[
-        list[str] | None, typer.Option(help="Partitions; the first is the default.")
+        list[str] | None, typer.Option(metavar="NAME", help="A partition (gpu); again for another.")
     ] = None,
     grace: Annotated[
         int | None,
@@ -626,7 +730,11 @@ def sandbox_up(
     )
 
 
-@sandbox_app.command("down")
+@sandbox_app.command(
+    "down",
+    cls=Verb,
+    epilog=_examples("slurmgen sandbox down", "slurmgen sandbox down --name other"),
+)
 def sandbox_down(name: SandboxName = "default", directory: SandboxFolder = None) -> None:
     """Stop a sandbox, its jobs included, and delete its folder."""
     from slurmgen.commands import sandbox as verb
@@ -634,7 +742,7 @@ def sandbox_down(name: SandboxName = "default", directory: SandboxFolder = None)
     raise typer.Exit(verb.down(name=name, directory=directory))
 
 
-@sandbox_app.command("status")
+@sandbox_app.command("status", cls=Verb, epilog=_examples("slurmgen sandbox status"))
 def sandbox_status(directory: SandboxFolder = None) -> None:
     """List the sandboxes of this user."""
     from slurmgen.commands import sandbox as verb
@@ -643,19 +751,32 @@ def sandbox_status(directory: SandboxFolder = None) -> None:
 
 
 # Whatever stands behind the command's name is its own.
-@sandbox_app.command("exec", context_settings={"allow_interspersed_args": False})
+@sandbox_app.command(
+    "exec",
+    cls=Verb,
+    epilog=_examples(
+        "slurmgen sandbox exec squeue --me", "slurmgen sandbox exec --name other sinfo"
+    ),
+    context_settings={"allow_interspersed_args": False},
+)
 def sandbox_exec(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND...")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="A program and what it is given.")
+    ],
     name: SandboxName = "default",
     directory: SandboxFolder = None,
 ) -> None:
-    """Run a command against a sandbox: slurmgen sandbox exec squeue --me."""
+    """Run a command against a sandbox."""
     from slurmgen.commands import sandbox as verb
 
     raise typer.Exit(verb.execute(command, name=name, directory=directory))
 
 
-@sandbox_app.command("cut")
+@sandbox_app.command(
+    "cut",
+    cls=Verb,
+    epilog=_examples("slurmgen sandbox cut n1 n2", "slurmgen sandbox cut n1  its whole link"),
+)
 def sandbox_cut(
     node: Member,
     other: Other = None,
@@ -668,7 +789,7 @@ def sandbox_cut(
     raise typer.Exit(verb.cut(node, other, name=name, directory=directory))
 
 
-@sandbox_app.command("mend")
+@sandbox_app.command("mend", cls=Verb, epilog=_examples("slurmgen sandbox mend n1"))
 def sandbox_mend(
     node: Member,
     other: Other = None,
@@ -681,7 +802,11 @@ def sandbox_mend(
     raise typer.Exit(verb.mend(node, other, name=name, directory=directory))
 
 
-@sandbox_app.command("kill")
+@sandbox_app.command(
+    "kill",
+    cls=Verb,
+    epilog=_examples("slurmgen sandbox kill n2", "slurmgen sandbox kill --slurmd-only n2"),
+)
 def sandbox_kill(
     node: Node,
     slurmd_only: Annotated[bool, typer.Option("--slurmd-only", help="Its steps live on.")] = False,
@@ -694,7 +819,7 @@ def sandbox_kill(
     raise typer.Exit(verb.kill(node, slurmd_only=slurmd_only, name=name, directory=directory))
 
 
-@sandbox_app.command("revive")
+@sandbox_app.command("revive", cls=Verb, epilog=_examples("slurmgen sandbox revive n2"))
 def sandbox_revive(
     node: Node, name: SandboxName = "default", directory: SandboxFolder = None
 ) -> None:
@@ -704,9 +829,9 @@ def sandbox_revive(
     raise typer.Exit(verb.revive(node, name=name, directory=directory))
 
 
-@sandbox_app.command("preempt")
+@sandbox_app.command("preempt", cls=Verb, epilog=_examples("slurmgen sandbox preempt 17"))
 def sandbox_preempt(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of one that runs.")],
+    job: Annotated[str, typer.Argument(metavar="ID", help="The id of a job that runs.")],
     name: SandboxName = "default",
     directory: SandboxFolder = None,
 ) -> None:

@@ -79,6 +79,10 @@ def _dispatch(arguments: list[str]) -> int:
         return status
     from slurmgen.cli import app
 
+    if arguments[:1] == ["__complete"]:
+        from slurmgen.commands import completion
+
+        return completion.complete(arguments[1:])
     try:
         app(prog_name="slurmgen")
     except OSError as error:

@@ -24,6 +24,11 @@ def configs_dir() -> Path:
     return _resource_dir("configs")
 
 
+def shells_dir() -> Path:
+    """The folder of the scripts that make a shell complete slurmgen."""
+    return _PACKAGE / "shells"
+
+
 def _resource_dir(name: str) -> Path:
     packaged = _PACKAGE / name
     if packaged.is_dir():

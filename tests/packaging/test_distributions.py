@@ -2,66 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import re
 import sys
-import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from slurmgen import __version__
+from tests.packaging.building import QUICKSTART, ROOT, install, run
+
 # One process builds, and the others don't build the same again.
 pytestmark = pytest.mark.xdist_group("packaging")
-
-ROOT = Path(__file__).resolve().parents[2]
-QUICKSTART = ROOT / "configs" / "jobs" / "quickstart.yaml"
-
-
-def run(*command: str | Path, cwd: Path, **variables: str) -> str:
-    """The output of a command that must end well, with no Python settings of ours."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_"))}
-    finished = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env={**env, **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    return finished.stdout
-
-
-def build(target: str, source: Path, out: Path) -> Path:
-    """Without isolation, so without the network; hatchling is one of our tools."""
-    run(sys.executable, "-m", "build", "--no-isolation", target, "-o", out, source, cwd=out.parent)
-    (built,) = out.iterdir()
-    return built
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build("--sdist", ROOT, tmp_path_factory.mktemp("build") / "sdist")
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build("--wheel", ROOT, tmp_path_factory.mktemp("build") / "wheel")
-
-
-@pytest.fixture(scope="module")
-def wheel_of_sdist(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("unpacked")
-    with tarfile.open(sdist) as archive:
-        if hasattr(tarfile, "data_filter"):
-            archive.extractall(folder, filter="data")
-        else:
-            archive.extractall(folder)
-    (source,) = folder.iterdir()
-    return build("--wheel", source, tmp_path_factory.mktemp("build") / "wheel")
 
 
 def files_below(name: str) -> set[str]:
@@ -90,15 +43,25 @@ def test_the_wheel_holds_the_package_its_templates_and_configs_and_nothing_else(
 ) -> None:
     resources = files_below("templates") | files_below("configs")
     expected = files_below("slurmgen") | {f"slurmgen/{name}" for name in resources}
-    assert names_in_wheel(wheel) == expected
+    assert {name for name in names_in_wheel(wheel) if ".data/" not in name} == expected
     assert "slurmgen/py.typed" in expected
+
+
+def test_the_wheel_has_manual_and_completions_where_they_are_looked_for(wheel: Path) -> None:
+    prefix = f"slurmgen_torch-{__version__}.data/data/share/"
+    assert {name.removeprefix(prefix) for name in names_in_wheel(wheel) if ".data/" in name} == {
+        *(f"man/man1/{name.removeprefix('man/')}" for name in files_below("man")),
+        "bash-completion/completions/slurmgen",
+        "zsh/site-functions/_slurmgen",
+        "fish/vendor_completions.d/slurmgen.fish",
+    }
 
 
 def test_the_wheel_of_the_sdist_is_the_same(wheel: Path, wheel_of_sdist: Path) -> None:
     assert names_in_wheel(wheel_of_sdist) == names_in_wheel(wheel)
 
 
-@pytest.mark.parametrize("folder", ["slurmgen", "templates", "configs", "tests", "scripts"])
+@pytest.mark.parametrize("folder", ["slurmgen", "templates", "configs", "man", "tests", "scripts"])
 def test_the_sdist_holds_a_whole_checkout(sdist: Path, folder: str) -> None:
     assert files_below(folder) <= names_in_sdist(sdist)
 
@@ -123,24 +86,6 @@ def test_the_metadata_name_the_command_and_no_torch(wheel: Path) -> None:
     assert "slurmgen = slurmgen.main:main" in entry_points
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
     assert [line for line in required if "torch" in line and "extra ==" not in line] == []
-
-
-def install(wheel: Path, folder: Path) -> Path:
-    """A virtual environment with the wheel, and with our environment's libraries by a .pth file.
-
-    Such a file is not followed further, so that the editable install in that environment, which
-    is one too, does not put the checkout on the path.
-    """
-    run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
-    python = folder / "bin" / "python"
-    site_packages = run(
-        python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
-    ).strip()
-    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    Path(site_packages, "libraries.pth").write_text("\n".join(sorted(libraries)) + "\n")
-    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
-    run(*pip, "install", "--no-deps", "--no-index", "--force-reinstall", wheel, cwd=folder)
-    return folder / "bin"
 
 
 @pytest.mark.parametrize("kind", ["wheel", "wheel_of_sdist"])
@@ -170,3 +115,15 @@ def test_an_installation_renders_with_no_checkout_in_reach(
     (project / "job.sbatch").write_text(here)
     (project / "logs").mkdir()
     run(programs / "slurmgen", "lint", "job.sbatch", cwd=project)
+
+
+def test_the_oldest_versions_are_those_that_are_allowed() -> None:
+    """constraints-oldest.txt, by which `make test-oldest` installs."""
+    pinned = re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "constraints-oldest.txt").read_text(), re.M)
+    text = (ROOT / "pyproject.toml").read_text()
+    required = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
+    assert required
+    allowed = dict(re.findall(r'"([\w-]+)>=([\d.]+),', required[1]))
+    assert {name: version.removesuffix(".0") for name, version in pinned} == {
+        name: version.removesuffix(".0") for name, version in allowed.items()
+    }
