@@ -95,11 +95,6 @@ def _start(
             "slurmgen: its ports are open on every interface of this machine: binding them to "
             "loopback takes root or user namespaces (munge still lets nobody else in)"
         )
-    if accounting and not netns:
-        report.note(
-            "slurmgen: slurmdbd's port is open on every interface of this machine: it knows no "
-            "way to bind it (munge still lets nobody else in)"
-        )
     report.out(f"export SLURM_CONF={sandbox.slurm_conf}\n")
     return EXIT_OK
 
