@@ -66,7 +66,7 @@ def _shared(group: Group, gpus: Mapping[str, frozenset[str]]) -> Iterator[Fault]
     crowded = {place: ranks for place, ranks in users.items() if len(ranks) > 1}
     if crowded:
         (node, gpu), ranks = next(iter(crowded.items()))
-        names = listing([f"rank {rank.rank}" for rank in ranks], 2)
+        names = listing([f"rank {number}" for number in sorted(r.rank or 0 for r in ranks)], 2)
         free = len(gpus.get(node, ())) > 1
         yield Fault(
             "gpu-shared",

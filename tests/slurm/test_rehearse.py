@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import random
@@ -10,11 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.slurm.conftest import ROOT
 
@@ -111,13 +114,16 @@ NAMED = {
 OF_A_RELEASE = {"145-cpus-not-inherited": "cpus-not-inherited"}
 # Shown with --real, where the program itself runs.
 REAL = {"139-tasks-per-node-int-python": "invalid literal for int() with base 10: '4(x2)'"}
+# Shown with --cluster, of which the case says what its nodes are.
+OF_A_CLUSTER = {
+    "040-gres-type-case": "sbatch-refused",
+    "042-cpus-exceed-node": "sbatch-refused",
+}
 PROGRAM = "it is in what the program does, and a stand-in takes its place; lint reads the program"
 GPU = "it shows on GPUs, or on a network between them"
 # Why the others are not seen in a run without GPUs.
 UNSEEN = {
     "025-open-mode-typo": "Slurm looks at the first letter only, and does what is meant",
-    "040-gres-type-case": "the sandbox has what the job asks for, unless --cluster is given",
-    "042-cpus-exceed-node": "the sandbox has what the job asks for, unless --cluster is given",
     "066-lightning-num-nodes-missing": PROGRAM,
     "068-lightning-torchrun-in-job": PROGRAM,
     "080-gres-and-gpus-per-task": "each task has a GPU; that they are on two nodes is no fault",
@@ -249,7 +255,7 @@ def test_what_is_wrong_is_named(names: Sequence[str], tmp_path: Path, temporary:
 
 
 def test_every_script_is_shown_or_not_for_a_reason() -> None:
-    names = sorted([*NAMED, *OF_A_RELEASE, *REAL, *UNSEEN, *CLEAN])
+    names = sorted([*NAMED, *OF_A_RELEASE, *REAL, *OF_A_CLUSTER, *UNSEEN, *CLEAN])
     assert names == sorted(path.name for path in CASES.iterdir())
 
 
@@ -259,6 +265,41 @@ def test_what_a_release_does_wrong_is_named(name: str, temporary: Path) -> None:
     release = tuple(int(part) for part in said["slurm"].split(".")[:2])
     rules = [fault["rule"] for fault in said["faults"]]
     assert (OF_A_RELEASE[name] in rules) == ((22, 5) <= release < (23, 11))
+
+
+@pytest.mark.parametrize("name", OF_A_CLUSTER)
+def test_what_a_cluster_does_not_have_is_named(name: str, tmp_path: Path, temporary: Path) -> None:
+    facts = yaml.safe_load((CASES / name / "case.yaml").read_text())
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(facts["cluster"]))
+    script = str(CASES / name / "job.sbatch")
+    status, said = rehearse(["--cluster", "./c.yaml", script], tmp_path, temporary)
+    assert status == 1
+    assert [fault["rule"] for fault in said["faults"]] == [OF_A_CLUSTER[name]]
+
+
+TWO_KINDS = """
+partitions:
+  - {name: gpu, node_types: [a100], max_time: 1d, default: true}
+  - {name: big, node_types: [h100], max_time: 4h}
+node_types:
+  - {name: a100, gpu: a100, gpus_per_node: 4, count: 100, cpus: 64, memory: 512G, features: [ib]}
+  - {name: h100, gpu: h100, gpus_per_node: 8, count: 50, cpus: 128, memory: 1T}
+"""
+
+
+@pytest.mark.parametrize(("time_", "found"), [("4h", []), ("5h", ["sbatch-refused"])])
+def test_nodes_and_limits_are_those_of_a_cluster(
+    time_: str, found: list[str], tmp_path: Path, temporary: Path
+) -> None:
+    (tmp_path / "two.yaml").write_text(TWO_KINDS)
+    (tmp_path / "job.sh").write_text(
+        "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=8 --gres=gpu:h100:8\n"
+        f"#SBATCH --partition=big --time={time_.replace('h', ':00:00')}\nsrun python train.py\n"
+    )
+    _, said = rehearse(["--cluster", "./two.yaml", "job.sh"], tmp_path, temporary)
+    assert [fault["rule"] for fault in said["faults"]] == found
+    assert said["cluster"] == "two"
+    assert [kind["count"] for kind in said["nodes"]] == [1, 2]
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -346,6 +387,21 @@ def test_two_at_once(tmp_path: Path, temporary: Path) -> None:
     assert_nothing_is_left(temporary)
 
 
+def test_its_json_is_what_the_page_says(tmp_path: Path, temporary: Path) -> None:
+    job = str(ROOT / "configs" / "jobs" / "quickstart.yaml")
+    _, said = rehearse([job], tmp_path, temporary)
+    page = (ROOT / "docs" / "commands" / "rehearse.md").read_text(encoding="utf-8")
+    section = page.partition("\n## JSON\n")[2].partition("\n## ")[0]
+    named = {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert named == set(said)
+    group = said["runs"][0][0]
+    assert set(group) | set(group["ranks"][0]) <= set(re.findall(r"`(\w+)`", section))
+
+
 def test_a_picture(tmp_path: Path, temporary: Path) -> None:
     job = str(ROOT / "configs" / "jobs" / "quickstart.yaml")
     process = start(["--svg", "-", job], tmp_path, temporary)
@@ -371,3 +427,71 @@ def test_nothing_is_left_whenever_it_ends(
         process.communicate(timeout=60)
         assert_nothing_is_left(temporary)
     assert Path("/proc/self/mounts").read_text() == mounts
+
+
+SETPRIV = shutil.which("setpriv")
+STARTERS = {
+    "ordinary user": ["--reuid=nobody", "--regid=nogroup", "--clear-groups"],
+    "root without namespaces": ["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not SETPRIV, reason="takes root and setpriv")
+@pytest.mark.parametrize("starter", STARTERS)
+def test_it_works_for(starter: str) -> None:
+    assert SETPRIV
+    # tmp_path is closed to other users.
+    with tempfile.TemporaryDirectory(prefix="rehearsal-") as scratch:
+        os.chmod(scratch, 0o755)
+        home, site = Path(scratch, "home"), Path(scratch, "site")
+        shutil.copytree(ROOT / "slurmgen", site / "slurmgen")
+        for folder in ("templates", "configs"):
+            shutil.copytree(ROOT / folder, site / "slurmgen" / folder)
+        for name in PACKAGES:
+            found = importlib.util.find_spec(name)
+            assert found is not None
+            assert found.origin is not None
+            if found.submodule_search_locations:
+                shutil.copytree(Path(found.origin).parent, site / name)
+            else:
+                shutil.copy(found.origin, site)
+        (home / "tmp").mkdir(parents=True)
+        shutil.copy(ROOT / "configs" / "jobs" / "resume.yaml", home)
+        become = [SETPRIV, *STARTERS[starter], "sh", "-c", 'exec "$@"', "sh"]
+        python = python_for_anybody(become)
+        if starter == "ordinary user":
+            for path in (home, home / "tmp"):
+                shutil.chown(path, "nobody", "nogroup")
+        done = subprocess.run(
+            [*become, python, "-m", "slurmgen", "rehearse", "resume.yaml"],
+            cwd=home,
+            env={
+                **os.environ,
+                "HOME": str(home),
+                "PYTHONPATH": str(site),
+                "TMPDIR": str(home / "tmp"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "came back once" in re.sub(" +", " ", done.stdout)
+        assert_nothing_is_left(home / "tmp")
+
+
+# What the command imports, and what that imports.
+PACKAGES = (
+    "annotated_doc annotated_types click jinja2 markdown_it markupsafe mdurl pydantic "
+    "pydantic_core pygments rich shellingham tree_sitter tree_sitter_bash typer "
+    "typing_extensions typing_inspection yaml"
+).split()
+
+
+def python_for_anybody(become: list[str]) -> str:
+    """One of this very version, since some of the packages are compiled for it."""
+    check = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        if subprocess.run([*become, python, "-c", check], capture_output=True).returncode == 0:
+            return python
+    pytest.skip("no Python of this version that every user may run")
