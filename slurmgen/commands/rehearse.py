@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import report
-from slurmgen.commands.pipeline import Planned, plan_job, render_job
+from slurmgen.commands.pipeline import Planned, job_folder, plan_job, profile_for, render_job
 from slurmgen.diagnostics import Diagnostic, Location
-from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, Refusal, UsageError
 from slurmgen.files import write_atomically
 from slurmgen.rehearsal import logs, shape
 from slurmgen.rehearsal import report as shown
@@ -19,24 +20,25 @@ from slurmgen.sandbox import release
 from slurmgen.sandbox.programs import find_programs
 from slurmgen.script import BatchScript
 from slurmgen.source import decode
+from slurmgen.spec.signal import canonical_signal, flags_and_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from slurmgen.cluster.profile import Profile
     from slurmgen.rehearsal.fault import Fault
 
 _FORMATS = ("text", "json")
-# What Bash takes for the name of a function that is a path.
-_PATH = re.compile(r"[\w./+-]*/[\w.+-]+")
 
 
 class _Given(NamedTuple):
-    """The script, and the job file that it is rendered from, if it is."""
+    """The script, the job file that it is rendered from, if it is, and the cluster's profile."""
 
     path: str
     name: str
     script: BatchScript
     planned: Planned | None
+    profile: Profile | None
 
 
 def run(
@@ -60,33 +62,43 @@ def run(
     # Of a job file that is wrong it was said without it.
     release.enter(find_programs(slurm).unpacked)
     requests = given.script.requests
-    rehearsed = shape.rehearsed(requests)
+    rehearsed = shape.rehearsed(requests, given.profile)
     tasks = requests[0].total_tasks
     plan = given.planned.plan if given.planned is not None else None
     requeue = plan.requeue if plan is not None else None
     expected = plan.world_size if plan is not None and plan.script is None else tasks or 1
     settings = Settings(
         expected=expected,
-        signal=requeue.signal if requeue is not None else None,
-        paths=_paths(given.script),
+        stands_in=requeue is not None,
         real=real,
         limit=limit,
-        has_error_file=requests[0].gives("error"),
+        output=requests[0].output,
+        error=requests[0].error,
     )
+    if requeue is not None:
+        settings = settings._replace(signal=requeue.signal, comes_back=True)
+    else:
+        flags, name = _signal(requests[0].signal)
+        settings = settings._replace(
+            signal=name, to_batch="B" in flags, comes_back="requeue" in given.script.text
+        )
     outcome = rehearse(given.script.text, rehearsed, settings)
     case = Case(
         plan,
         tasks if len(requests) == 1 else None,
-        requests[0].cpus_per_task,
+        requests[0],
         rehearsed.array_tasks,
         settings.signal if not real else None,
+        settings.to_batch,
+        settings.stands_in,
         real,
         submits=any(program.name == "sbatch" for program in outcome.programs),
     )
     verdict = judge(case, outcome)
     faults = list(verdict.faults)
     if given.planned is None:
-        faults = [*logs.check(requests[0], job_name=given.name), *faults]
+        written = outcome.job.logs if outcome.job is not None else ()
+        faults = [*logs.check(requests[0], written, job_name=given.name), *faults]
     found = [*_passed_over(given), *(_diagnostic(fault, given) for fault in faults)]
     notes = list(rehearsed.notes)
     if missing := missing_here(outcome.notes):
@@ -113,10 +125,11 @@ def _read(job: str, cluster: str | None, overrides: Sequence[str]) -> _Given:
         raw = Path(job).read_bytes()
         script = BatchScript(decode(raw, job))
         name = script.requests[0].value("job-name") or Path(job).name
-        return _Given(job, name, script, None)
+        profile = profile_for(cluster, job_folder(job)) if cluster is not None else None
+        return _Given(job, name, script, None, profile)
     planned = plan_job(job, cluster=cluster, overrides=overrides)
     script = BatchScript(render_job(planned))
-    return _Given(planned.source.path, planned.plan.job_name, script, planned)
+    return _Given(planned.source.path, planned.plan.job_name, script, planned, planned.profile)
 
 
 def _is_script(path: Path) -> bool:
@@ -130,15 +143,29 @@ def _is_script(path: Path) -> bool:
     return start.startswith(b"#!") or re.search(rb"^#SBATCH\b", start, re.MULTILINE) is not None
 
 
-def _paths(script: BatchScript) -> tuple[str, ...]:
-    """Python programs that the script calls by a path."""
-    literal = {launch.words[0].literal or "" for launch in script.launches if launch.words}
-    named = (path for path in literal if _PATH.fullmatch(path))
-    return tuple(sorted(p for p in named if re.match(r"python|pypy", p.rsplit("/", 1)[-1])))
+def _signal(text: str | None) -> tuple[str, str | None]:
+    """Flags and name of --signal; no name where there is none that a program can wait for."""
+    try:
+        flags, name = flags_and_name(canonical_signal(text or ""))
+        number = signal.Signals(int(name)) if name.isdigit() else signal.Signals[f"SIG{name}"]
+    except (Refusal, KeyError, ValueError):
+        return "", None
+    if number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT):
+        return "", None
+    return flags, number.name.removeprefix("SIG")
 
 
-# Of lint's rules those about lines that sbatch passes over without a word: no run shows them.
-_PASSED_OVER = ("directive-after-command", "directive-not-recognised", "directive-continuation")
+# Of lint's rules those about lines that sbatch passes over without a word, or reads otherwise than
+# they are meant, and whose effect no run of seconds shows.
+_PASSED_OVER = (
+    "abbreviated-option",
+    "directive-after-command",
+    "directive-continuation",
+    "directive-not-recognised",
+    "duplicate-option",
+    "mem-unit-missing",
+    "time-in-minutes",
+)
 
 
 def _passed_over(given: _Given) -> list[Diagnostic]:

@@ -108,11 +108,6 @@ def _start(
             "slurmgen: its ports are open on every interface of this machine: binding them to "
             "loopback takes root or user namespaces (munge still lets nobody else in)"
         )
-    if accounting and not netns:
-        report.note(
-            "slurmgen: slurmdbd's port is open on every interface of this machine: it knows no "
-            "way to bind it (munge still lets nobody else in)"
-        )
     if not release.is_shown(sandbox.unpacked):
         report.note(
             "slurmgen: this shell's own commands are of another version: "

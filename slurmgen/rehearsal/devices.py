@@ -66,7 +66,7 @@ def _shared(group: Group, gpus: Mapping[str, frozenset[str]]) -> Iterator[Fault]
     crowded = {place: ranks for place, ranks in users.items() if len(ranks) > 1}
     if crowded:
         (node, gpu), ranks = next(iter(crowded.items()))
-        names = listing([f"rank {rank.rank}" for rank in ranks], 2)
+        names = listing([f"rank {number}" for number in sorted(r.rank or 0 for r in ranks)], 2)
         free = len(gpus.get(node, ())) > 1
         yield Fault(
             "gpu-shared",
@@ -79,6 +79,17 @@ def _shared(group: Group, gpus: Mapping[str, frozenset[str]]) -> Iterator[Fault]
             "node then, and takes the one of its local rank"
             if free
             else "ask for as many GPUs as there are tasks on a node",
+        )
+    twice = [rank for rank in group.ranks if _is_masked_twice(rank)]
+    if twice:
+        env = twice[0].program.env
+        hip, rocr = env["HIP_VISIBLE_DEVICES"], env["ROCR_VISIBLE_DEVICES"]
+        yield Fault(
+            "gpu-masked-twice",
+            f"{counted(len(twice), 'rank')} see no AMD GPU: HIP_VISIBLE_DEVICES={hip} is one of "
+            f"the {len(rocr.split(','))} that ROCR_VISIBLE_DEVICES={rocr} leaves",
+            "HIP counts from 0 among the GPUs that ROCR shows, and Slurm sets ROCR's",
+            "leave HIP_VISIBLE_DEVICES out",
         )
     blind = [r for r in group.ranks if gpus.get(r.node) and not r.visible]
     if blind and group.in_step:
@@ -139,3 +150,10 @@ def _idle_gpus(
             "start a process for each GPU: srun --ntasks-per-node, or torchrun",
             severity=WARNING,
         )
+
+
+def _is_masked_twice(rank: Rank) -> bool:
+    hip = rank.program.env.get("HIP_VISIBLE_DEVICES", "")
+    rocr = rank.program.env.get("ROCR_VISIBLE_DEVICES", "")
+    indices = [int(text) for text in hip.split(",") if text.isdecimal()]
+    return bool(indices and rocr) and max(indices) >= len(rocr.split(","))

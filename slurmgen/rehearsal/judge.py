@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from signal import Signals
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import WARNING
-from slurmgen.rehearsal import devices, promises, world
+from slurmgen.rehearsal import devices, promises, shells, world
 from slurmgen.rehearsal.fault import Fault, counted, listing
 from slurmgen.rehearsal.groups import Group, groups, trainings
+from slurmgen.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,16 +26,20 @@ _FORGETS_CPUS = ((22, 5), (23, 11))
 class Case(NamedTuple):
     """A job as it was asked for.
 
-    plan: of a job file; None for a script of somebody's own. tasks, cpus_per_task: what the
-    directives ask for. array_tasks: how many tasks of an array were run. signal: what should
-    have brought the job back. real: its programs ran. submits: it only hands on other jobs.
+    plan: of a job file; None for a script of somebody's own. request: its directives, those of
+    its first component; tasks: how many they ask for in all. array_tasks: how many tasks of an
+    array were run. signal: what the job was told to save with; to_batch: its batch shell alone.
+    comes_back: it is to be run again then. real: its programs ran. submits: it only hands on
+    other jobs.
     """
 
     plan: JobPlan | None
     tasks: int | None
-    cpus_per_task: int | None = None
+    request: Request = Request(())
     array_tasks: int | None = None
     signal: str | None = None
+    to_batch: bool = False
+    comes_back: bool = False
     real: bool = False
     submits: bool = False
 
@@ -58,6 +64,7 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
     trained = [tuple(trainings(found)) for found in runs.values()]
     notes = [note for note in outcome.notes if note.job != failing]
     found = list(_noted(notes, job, trained))
+    found += shells.check(case.request, job, notes)
     found += _ended(case, job, notes, trained)
     failed = any(state.exit_code != "0:0" for state in job.states)
     for run in trained:
@@ -79,8 +86,21 @@ def judge(case: Case, outcome: Outcome) -> Verdict:
     found += _cpus(case, outcome, notes)
     if outcome.failing is not None and trained and len(trained[0]) == 1:
         found += _masked(outcome.failing)
+    again = [group for group in groups(outcome.programs) if group.job == failing]
+    if case.plan is None and _shares_nodes(case.request):
+        found += world.same_port([*all_groups, *again])
     unique = {(fault.rule, fault.line, fault.key): fault for fault in reversed(found)}
     return Verdict(tuple(reversed(unique.values())), tuple(trained))
+
+
+# Hardly any node has more GPUs.
+_MOST_GPUS = 8
+
+
+def _shares_nodes(request: Request) -> bool:
+    """Whether other jobs may run on the nodes of this one."""
+    whole = request.exclusive or request.mem == 0 or (request.node_gpus or 0) >= _MOST_GPUS
+    return not whole
 
 
 def _is_one_process(plan: JobPlan | None) -> bool:
@@ -215,6 +235,8 @@ _SAID = re.compile(
     r"(?:slurm_script|bash): (?:line )?(\d+): (.*)|"
     r"((?:srun|slurmstepd)[^:\n]*: (?:error|fatal): .*)"
 )
+# The last line of a traceback.
+_RAISED = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception)(?:: .*)?$", re.MULTILINE)
 
 
 def _ended(
@@ -245,6 +267,9 @@ def _ended(
             "give each --exact, --mem, --gres and --cpus-per-task for its share",
             severity=WARNING,
         )
+    if job.heard is False:
+        yield _unheard(case, job)
+        return
     if job.left:
         yield Fault(
             "left-behind",
@@ -265,6 +290,37 @@ def _ended(
         )
 
 
+def _unheard(case: Case, job: Job) -> Fault:
+    """Slurm has sent the signal of --signal, and no program and no trap got it."""
+    directive = case.request.directive("signal")
+    line = directive.line if directive is not None else 0
+    number = int(Signals[f"SIG{case.signal}"])
+    if any(state.exit_code in (f"0:{number}", f"{128 + number}:0") for state in job.states):
+        return Fault(
+            "signal-kills",
+            f"{case.signal} ends the job, and no program is told",
+            "it goes to the batch shell alone (B:), which has no trap for it then"
+            if case.to_batch
+            else "it goes to every process of the steps, and a shell without a trap dies of it",
+            f"set a trap for {case.signal} above the program, and run that in the background with "
+            "wait behind it"
+            if case.to_batch
+            else "start the program with exec, so that no shell is around it",
+            line=line,
+        )
+    return Fault(
+        "signal-unheard",
+        f"Slurm sends {case.signal} before the time limit, and nobody gets it",
+        "the batch shell gets it, and runs its trap only when the program in the foreground is over"
+        if case.to_batch
+        else "it goes to the steps of the job, and no srun has started one",
+        "put the program into the background, and write wait $! behind it"
+        if case.to_batch
+        else "start the program with srun, or write --signal=B: and exec before the program",
+        line=line,
+    )
+
+
 def _failed(job: Job, exit_code: str, notes: list[Note]) -> Fault:
     said = [found for found in _SAID.finditer(job.log) if "Terminating" not in found.group()]
     failures = [
@@ -281,6 +337,9 @@ def _failed(job: Job, exit_code: str, notes: list[Note]) -> Fault:
         why = first[2] or first[3]
         if first[1] and not line and "slurm_script" in first.group():
             line = int(first[1])
+    raised = _RAISED.search(job.log)
+    if raised is not None:
+        why = raised.group()[:200]
     command = str(failures[-1].content["text"]).partition(" ")[2] if failures else ""
     where = f" at `{_first_line(command)}`" if command else ""
     fix = "mend that line, or what it needs on this machine"
@@ -334,7 +393,7 @@ def _runs(case: Case, job: Job, runs: list[tuple[Group, ...]]) -> Iterator[Fault
                 "look at what depends on SLURM_ARRAY_TASK_ID",
                 key=("array",),
             )
-    if case.signal is not None and runs and not job.hung:
+    if case.comes_back and case.signal is not None and runs and not job.hung:
         restarts = sorted({group.restart for run in runs for group in run})
         if restarts != [0, 1]:
             yield Fault(
@@ -367,7 +426,7 @@ def _cpus(case: Case, outcome: Outcome, notes: list[Note]) -> Iterator[Fault]:
     release = tuple(int(part) for part in outcome.version.split(".")[:2])
     if not _FORGETS_CPUS[0] <= release < _FORGETS_CPUS[1]:
         return
-    if case.plan is not None or (case.cpus_per_task or 1) == 1 or (case.tasks or 1) == 1:
+    if case.plan is not None or (case.request.cpus_per_task or 1) == 1 or (case.tasks or 1) == 1:
         return
     told = {
         (program.job, program.restart)
@@ -382,7 +441,7 @@ def _cpus(case: Case, outcome: Outcome, notes: list[Note]) -> Iterator[Fault]:
         if not any(_gives_cpus(str(option)) for option in options):
             yield Fault(
                 "cpus-not-inherited",
-                f"srun starts its tasks with one CPU each, not {case.cpus_per_task}",
+                f"srun starts its tasks with one CPU each, not {case.request.cpus_per_task}",
                 f"srun of Slurm {outcome.version} does not inherit --cpus-per-task",
                 'write srun --cpus-per-task="$SLURM_CPUS_PER_TASK"',
                 severity=WARNING,

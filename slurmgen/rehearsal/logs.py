@@ -1,4 +1,4 @@
-"""Where a job's logs would go: the rehearsal keeps them to itself, so this is looked at here."""
+"""Where a job's logs would go: the rehearsal keeps them in a folder of its own, by their names."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slurmgen.diagnostics import WARNING
 from slurmgen.errors import Refusal
 from slurmgen.rehearsal.fault import Fault
+from slurmgen.spec.array import parse_array
 from slurmgen.spec.filename import log_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from slurmgen.request import Request
 
 
-def check(request: Request, *, job_name: str) -> Iterator[Fault]:
-    """Faults of --output and --error that keep Slurm from writing there."""
+# What Slurm has for the index of a task where there is no array.
+_NO_INDEX = "4294967294"
+
+
+def check(request: Request, written: Sequence[str], *, job_name: str) -> Iterator[Fault]:
+    """Faults of --output and --error that keep Slurm from writing there, or as it is meant.
+
+    written: the names of the files that --output has become.
+    """
+    yield from _names(request, written)
     start = Path(request.value("chdir") or ".")
     for option in ("output", "error"):
         directive = request.directive(option)
@@ -47,3 +57,34 @@ def check(request: Request, *, job_name: str) -> Iterator[Fault]:
                 f"mkdir -p {folder} before sbatch; the script is too late",
                 line=directive.line,
             )
+
+
+def _names(request: Request, written: Sequence[str]) -> Iterator[Fault]:
+    directive = request.directive("output")
+    if directive is None or request.output == "/dev/null":
+        return
+    if request.array and len(written) == 1 and _tasks(request.array) > 1:
+        yield Fault(
+            "log-shared",
+            f"all tasks of the array write to one file, {written[0]}",
+            "they run at the same time and write over each other",
+            "write %A_%a into the name",
+            line=directive.line,
+            severity=WARNING,
+        )
+    elif not request.array and any(_NO_INDEX in name for name in written):
+        yield Fault(
+            "log-misnamed",
+            f"the log is called {written[0]}",
+            f"%a is the index of an array's task, {_NO_INDEX} in a job that is no array",
+            "write %j, or add --array",
+            line=directive.line,
+            severity=WARNING,
+        )
+
+
+def _tasks(array: str) -> int:
+    try:
+        return parse_array(array).tasks
+    except Refusal:
+        return 1

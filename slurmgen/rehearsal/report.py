@@ -28,8 +28,9 @@ def as_text(
 ) -> str:
     """A heading, what ran, and where; without the faults."""
     shape, job = rehearsed.shape, outcome.job
-    nodes, gres = counted(shape.nodes, "node"), shape.node_groups[0].gres
-    lines = [f"{name}: rehearsed on Slurm {outcome.version}, {nodes} of {gres or 'no GPU'}"]
+    nodes, gres = counted(shape.node_count, "node"), shape.node_groups[0].gres
+    what = f"of {gres or 'no GPU'}" if rehearsed.cluster is None else f"like {rehearsed.cluster}"
+    lines = [f"{name}: rehearsed on Slurm {outcome.version}, {nodes} {what}"]
     if job is not None:
         rows = [
             ("took", f"{job.seconds:.1f} s, and {outcome.seconds_to_start:.1f} s to start Slurm")
@@ -126,8 +127,11 @@ def as_json(
     content: dict[str, Any] = {
         "job": name,
         "slurm": outcome.version,
-        "nodes": shape.nodes,
-        "gpus_per_node": shape.gpus_per_node,
+        "cluster": rehearsed.cluster,
+        "nodes": [
+            {"count": group.nodes, "gpus": group.gpus_per_node, "gpu_type": group.gpu_type or None}
+            for group in shape.node_groups
+        ],
         "seconds": round(job.seconds, 2) if job else None,
         "exit_codes": [state.exit_code for state in job.states] if job else [],
         "exit_codes_where_it_fails": (

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.rehearsal import guard, records
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 # tasks, or when fewer have; until agents that wait for others give up; until a step that waits
 # for another's nodes is taken to wait for ever.
 _HOLD, _HOLD_FOR_MORE, _GIVE_UP, _BUSY = 0.4, 2.0, 3.0, 8.0
-# A job that goes back into the queue has ended for a moment.
-_COMES_BACK = 3.0
+# A job that goes back into the queue has ended for a moment. A signal is on its way for so long.
+_COMES_BACK, _TELL = 3.0, 4.0
 _POLL = 0.05
 # A second run, in which every program fails, is for jobs up to this many ranks.
 _MOST_RANKS_TO_FAIL = 64
@@ -39,7 +41,8 @@ class Job(NamedTuple):
     states: of each task of an array, or of the one job. gpus: by job id, the indices of the
     GPUs that each node gave to it. log: what it printed. hung: nothing more happened, and it was
     ended. left: programs that still ran when the script had ended. serial: a step had to wait
-    for another to end.
+    for another to end. logs: the names of the files that Slurm wrote its output to. heard:
+    whether the signal came to a program or a trap; None where none was sent.
     """
 
     job_id: str
@@ -50,6 +53,8 @@ class Job(NamedTuple):
     left: bool
     serial: bool
     seconds: float
+    logs: tuple[str, ...] = ()
+    heard: bool | None = None
 
 
 class Outcome(NamedTuple):
@@ -71,17 +76,23 @@ class Outcome(NamedTuple):
 class Settings(NamedTuple):
     """How a job is rehearsed.
 
-    expected: how many programs it is to start at once. signal: what tells it to save and come
-    back; None where it doesn't. paths: programs of the script by path. real: they run. limit:
-    seconds without anything new after which a job is ended; with `real`, those that it runs.
+    expected: how many programs it is to start at once. signal: what it is told to save with
+    before its time is over; None where it isn't. to_batch: the batch shell alone gets it.
+    comes_back: it may put itself back into the queue then. stands_in: a stand-in ends as a
+    program of the bundled entrypoint does. real: the programs run. limit: seconds without
+    anything new after which a job is ended; with `real`, those that it runs. output, error: the
+    patterns of its logs.
     """
 
     expected: int
     signal: str | None = None
-    paths: tuple[str, ...] = ()
+    to_batch: bool = False
+    comes_back: bool = False
+    stands_in: bool = False
     real: bool = False
     limit: float = 30.0
-    has_error_file: bool = False
+    output: str | None = None
+    error: str | None = None
 
 
 def rehearse(text: str, rehearsed: Rehearsed, settings: Settings) -> Outcome:
@@ -90,7 +101,8 @@ def rehearse(text: str, rehearsed: Rehearsed, settings: Settings) -> Outcome:
     Raises UnavailableError where a sandbox can't be started.
     """
     with Stage() as stage:
-        stage.fill(paths=settings.paths, real=settings.real)
+        tells = settings.signal if not settings.real and not settings.stands_in else None
+        stage.fill(real=settings.real, signal=tells or "")
         start = time.monotonic()
         sandbox = Sandbox.up(name=guard.SANDBOX, shape=rehearsed.shape, directory=stage.path)
         took = time.monotonic() - start
@@ -135,14 +147,18 @@ class _Run:
         self.environment = sandbox.environment()
         self.job_id = ""
         self.start = 0.0
+        self.log = stage.path / "log"
 
     def submit(self, text: str) -> str:
         """Hand it to sbatch; returns what that said where it took no job."""
-        name = "%j" if self.rehearsed.array_tasks is None else "%A_%a"
-        log = self.stage.path / "log"
-        options = [f"--output={log}/{name}.out", "--open-mode=append"]
-        if self.settings.has_error_file:
-            options.append(f"--error={log}/{name}.err")
+        plain = "%j.out" if self.rehearsed.array_tasks is None else "%A_%a.out"
+        self.log = Path(tempfile.mkdtemp(dir=self.stage.path / "log"))
+        options = ["--open-mode=append"]
+        for option, pattern in (("output", self.settings.output), ("error", self.settings.error)):
+            if option == "output" or (pattern is not None and pattern != self.settings.output):
+                (self.log / option).mkdir()
+                name = (pattern or "").rpartition("/")[2] or plain
+                options.append(f"--{option}={self.log}/{option}/{name}")
         self.start = time.monotonic()
         done = self.sandbox.run(
             # Not by its name, which on the job's PATH is that of a stand-in.
@@ -160,6 +176,7 @@ class _Run:
         stage = self.stage
         failing = (stage.path / "fail").exists()
         told = self.settings.signal is None or failing or self.settings.real
+        heard: bool | None = None
         size, changed, opened = -1, time.monotonic(), 0.0
         gpus: dict[str, dict[str, frozenset[str]]] = {}
         hung = left = False
@@ -182,17 +199,18 @@ class _Run:
             waiting = self._waiting()
             stage.gate.nudge()
             if waiting and "COMPLETING" in names and quiet > _HOLD:
-                left = left or opened == 0.0
+                left = left or (opened == 0.0 and heard is None)
                 stage.gate.open()
             elif waiting and quiet > self._hold(waiting, failing=failing):
                 gpus |= self._allocated()
                 if not told:
-                    told = True
+                    told, heard = True, None if self.settings.stands_in else False
                     self._tell()
-                else:
+                    changed = now
+                elif heard is not False or quiet > _TELL or self._heard():
+                    heard = heard if heard is None else self._heard()
                     stage.gate.open()
-                    opened = now
-                changed = now
+                    changed = opened = now
             elif "PENDING" in names and told and self._may_come_back():
                 # As long as a credential lives, which in a sandbox are seconds. Started sooner
                 # (StartTime=now), a job may fail: "Job credential revoked".
@@ -204,7 +222,9 @@ class _Run:
                 hung = True
                 self.sandbox.run(["scancel", self.job_id])
             time.sleep(_POLL)
-        left = left or (opened == 0.0 and self._waiting() > 0)
+        left = left or (opened == 0.0 and heard is None and self._waiting() > 0)
+        if heard is False and not opened:
+            heard = self._heard()
         stage.gate.open()
         (stage.path / "give-up").unlink(missing_ok=True)
         log = self._log()
@@ -217,12 +237,14 @@ class _Run:
             left,
             _BUSY_TEXT.search(log) is not None,
             time.monotonic() - self.start,
+            tuple(sorted(os.listdir(self.log / "output"))),
+            heard,
         )
 
     def _hold(self, waiting: int, *, failing: bool) -> float:
         if failing or waiting >= self.settings.expected:
             return _HOLD
-        return _HOLD_FOR_MORE + self.rehearsed.shape.nodes / 16
+        return _HOLD_FOR_MORE + self.rehearsed.shape.node_count / 16
 
     def _patience(self) -> float:
         if not self.settings.real and _BUSY_TEXT.search(self._log()):
@@ -231,7 +253,7 @@ class _Run:
 
     def _may_come_back(self) -> bool:
         """Whether the job was told to save, and has not been started again yet."""
-        if self.settings.signal is None or (self.stage.path / "fail").exists():
+        if not self.settings.comes_back or (self.stage.path / "fail").exists():
             return False
         own = f"{self.job_id}."
         names = os.listdir(self.stage.path / "records")
@@ -243,16 +265,23 @@ class _Run:
         )
 
     def _size(self) -> int:
-        logs = sum(path.stat().st_size for path in (self.stage.path / "log").iterdir())
-        return logs + records.count(self.stage.path)
+        return sum(path.stat().st_size for path in self._logs()) + records.count(self.stage.path)
 
     def _log(self) -> str:
-        found = sorted((self.stage.path / "log").glob(f"{self.job_id}*"))
-        return "".join(path.read_text(errors="replace") for path in found)
+        return "".join(path.read_text(errors="replace") for path in self._logs())
+
+    def _logs(self) -> list[Path]:
+        return sorted(self.log.glob("*/*"))
 
     def _tell(self) -> None:
         """As Slurm does before the time limit."""
-        self.sandbox.run(["scancel", f"--signal={self.settings.signal}", self.job_id])
+        to = ["--batch"] if self.settings.to_batch else []
+        self.sandbox.run(["scancel", f"--signal={self.settings.signal}", *to, self.job_id])
+
+    def _heard(self) -> bool:
+        """Whether a program got the signal, or a trap of a shell has run."""
+        told = os.listdir(self.stage.path / "told")
+        return bool(told) or any(n.kind == "trapped" for n in records.read_notes(self.stage.path))
 
     def _control(self, *words: str) -> str:
         return self.sandbox.run(["scontrol", *words]).stdout

@@ -8,42 +8,60 @@ beats the script's directives. The script itself stays as it is.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import Refusal
+from slurmgen.sandbox.like import shape_like
 from slurmgen.sandbox.shape import Shape
 from slurmgen.spec.array import parse_array
+from slurmgen.spec.constraint import features
 from slurmgen.spec.nodes import expand_hostlist
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from slurmgen.cluster.profile import Profile
     from slurmgen.request import Request
 
 # What a job may have of CPUs and memory without asking, as a usual GPU node has them.
 _CPUS, _MEMORY_MB = 64, 262_144
 # Of an array that many tasks are rehearsed, and this many nodes are there for them at once.
 _MOST_TASKS, _MOST_ARRAY_NODES = 16, 16
+# An id as long as those of clusters, of which the last two, three, four and five digits all begin
+# with a zero and are no octal number: what takes them for a port fails here, not one time in ten.
+_FIRST_JOB = 1_200_009
+# A rehearsal must not write to the person whom the job would write to.
+_EXTRA_CONF = ("MailProg=/bin/true", f"FirstJobId={_FIRST_JOB}")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class Rehearsed(NamedTuple):
     """A shape, options for sbatch's command line, and what a person should know of them.
 
-    array_tasks: how many tasks of an array are run; None where the job is none.
+    array_tasks: how many tasks of an array are run; None where the job is none. cluster: after
+    which the nodes are made; None where the job alone says what they are.
     """
 
     shape: Shape
     options: tuple[str, ...]
     notes: tuple[str, ...]
     array_tasks: int | None = None
+    cluster: str | None = None
 
 
-def rehearsed(requests: Sequence[Request]) -> Rehearsed:
-    """Raises UsageError for a job that is larger than a sandbox can be."""
+def rehearsed(requests: Sequence[Request], profile: Profile | None = None) -> Rehearsed:
+    """Raises UsageError for a job that is larger than a sandbox can be.
+
+    profile: of the cluster that the sandbox is to be like: its partitions with their limits, its
+    kinds of nodes, of each that the job can come to as many nodes as it asks for, of the others
+    one. A profile that knows of no nodes is as good as none.
+    """
     nodes = sum(_nodes(request) for request in requests)
     first = requests[0]
-    options, notes, spare = _options(first, nodes)
+    if profile is not None and profile.node_types:
+        return _like(requests, profile, nodes)
+    options, notes, spare = _options(first, range(1, nodes + 1))
     array_tasks = None
     if first.array is not None:
         array_tasks, at_once, more = _array(first.array)
@@ -58,10 +76,38 @@ def rehearsed(requests: Sequence[Request]) -> Rehearsed:
         cpus_per_node=max(_CPUS, *(_cpus(request) for request in requests)),
         memory_mb=max(_MEMORY_MB, *(_memory(request) for request in requests)),
         partitions=_partitions(requests),
-        # A rehearsal must not write to the person whom the job would write to.
-        extra_conf=("MailProg=/bin/true",),
+        extra_conf=_EXTRA_CONF,
     )
     return Rehearsed(shape, tuple(options), tuple(notes), array_tasks)
+
+
+def _like(requests: Sequence[Request], profile: Profile, nodes: int) -> Rehearsed:
+    first = requests[0]
+    array_tasks: int | None = None
+    more: list[str] = []
+    if first.array is not None:
+        array_tasks, at_once, more = _array(first.array)
+        nodes *= max(1, min(at_once, array_tasks, _MOST_ARRAY_NODES // nodes))
+    shape, told = shape_like(profile, nodes)
+    named = {name for request in requests for name in (request.value("partition") or "").split(",")}
+    reached = {
+        group
+        for number, partition in enumerate(shape.partition_shapes)
+        if partition.name in named or (named == {""} and number == 0)
+        for group in partition.groups or range(len(shape.node_groups))
+    }
+    known = {feature for group in shape.node_groups for feature in group.features}
+    *_, spare = _options(first, range(nodes), known)
+    own = min(reached, default=0)
+    groups = tuple(
+        replace(group, nodes=(group.nodes if index in reached else 1) + spare * (index == own))
+        for index, group in enumerate(shape.node_groups)
+    )
+    shape = replace(shape, groups=groups, extra_conf=(*shape.extra_conf, *_EXTRA_CONF))
+    numbers = shape.numbers(own)
+    options, notes, _ = _options(first, numbers[: len(numbers) - spare], known)
+    notes += told
+    return Rehearsed(shape, (*options, *more), tuple(notes), array_tasks, profile.name)
 
 
 def _nodes(request: Request) -> int:
@@ -117,13 +163,20 @@ def _partitions(requests: Sequence[Request]) -> tuple[str, ...]:
 _SITES = ("constraint", "reservation", "licenses", "dependency")
 
 
-def _options(request: Request, nodes: int) -> tuple[list[str], list[str], int]:
-    """Options for the command line, notes, and how many spare nodes they need."""
+def _options(
+    request: Request, nodes: range, known: Collection[str] = ()
+) -> tuple[list[str], list[str], int]:
+    """Options for the command line, notes, and how many spare nodes they need.
+
+    nodes: the numbers of those for the job; spare ones come behind. known: features of nodes.
+    """
     options: list[str] = []
     left_out: list[str] = []
     spare = 0
     for name in _SITES:
         value = request.value(name)
+        if name == "constraint" and value and known and set(features(value)) <= set(known):
+            continue
         # With a variable in it sbatch refuses it, and that is to be seen.
         if value and "$" not in value:
             options.append(f"--{name}=")
@@ -132,7 +185,7 @@ def _options(request: Request, nodes: int) -> tuple[list[str], list[str], int]:
         options.append("--begin=now")
     if request.value("exclude"):
         spare = 1
-        options.append(f"--exclude=n{nodes + 1}")
+        options.append(f"--exclude=n{nodes.stop}")
         left_out.append(f"--exclude={request.value('exclude')}")
     listed = request.nodelist
     if listed:
@@ -141,8 +194,9 @@ def _options(request: Request, nodes: int) -> tuple[list[str], list[str], int]:
         except Refusal:
             count = 0
         if count:
-            spare = max(spare, count - nodes)
-            options.append("--nodelist=" + ",".join(f"n{i + 1}" for i in range(count)))
+            spare = max(spare, count - len(nodes))
+            names = [f"n{nodes.start + index}" for index in range(count)]
+            options.append(f"--nodelist={','.join(names)}")
             left_out.append(f"--nodelist={listed}")
     gres = request.value("gres") or ""
     others = [item for item in gres.split(",") if item and not item.startswith(("gpu", "gres"))]

@@ -14,7 +14,6 @@ from slurmgen.rehearsal import guard
 from slurmgen.rehearsal.gate import Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from types import TracebackType
 
 _SHIMS = Path(__file__).with_name("shims")
@@ -36,8 +35,8 @@ class Stage:
     """Made by a process of its own that also removes it; see guard.py.
 
     `path` holds `bin` (first on the job's PATH), `records` (a file for each program that was
-    started), `ended` (one for each that ended by itself), `notes` and `events` (what else
-    happened), `log`, and the gate at which programs wait.
+    started), `ended` (one for each that ended by itself), `told` (one for each that got the
+    signal), `notes` and `events` (what else happened), `log`, and the gate at which programs wait.
     """
 
     def __init__(self) -> None:
@@ -56,7 +55,17 @@ class Stage:
             raise UnavailableError("cannot make a temporary folder", fix="check TMPDIR")
 
     def __enter__(self) -> Stage:
-        for name in ("bin", "shims", "records", "ended", "notes", "events", "meetings", "log"):
+        for name in (
+            "bin",
+            "shims",
+            "records",
+            "ended",
+            "told",
+            "notes",
+            "events",
+            "meetings",
+            "log",
+        ):
             (self.path / name).mkdir()
         self.gate = Gate(self.path / "gate")
         return self
@@ -81,15 +90,15 @@ class Stage:
         """What BASH_ENV names in the job."""
         return self.path / "recorder.bash"
 
-    def fill(self, *, names: Iterable[str] = (), paths: Iterable[str] = (), real: bool) -> None:
+    def fill(self, *, real: bool, signal: str = "") -> None:
         """Put the stand-ins there.
 
-        names, paths: further programs of the job, by name and by path. real: the programs run.
+        real: the programs run. signal: what Slurm will send, and they are to tell of.
         """
         (self.path / "interpreter").symlink_to(sys.executable)
         (self.path / "package").symlink_to(_PACKAGES)
         (self.path / "shims" / "start.py").symlink_to(_SHIMS / "start.py")
-        for name in ("probe.sh", "starter.sh"):
+        for name in ("probe.sh", "starter.sh", "hostname.sh"):
             copy = self.path / "shims" / name
             copy.write_bytes((_SHIMS / name).read_bytes())
             copy.chmod(0o700)
@@ -97,19 +106,17 @@ class Stage:
         starters = ["srun"] if real else _STARTERS
         for name in starters:
             (self.bin / name).symlink_to(self.path / "shims" / "starter.sh")
-        for name in {*_PROGRAMS, *names} - set(starters):
+        for name in _PROGRAMS:
             (self.bin / name).symlink_to(self.path / "shims" / "probe.sh")
         if real:
             (self.path / "real").touch()
-        lines = [
-            f'{path}() {{ {shlex.quote(str(self._stand_in(path)))} "$@"; }}\n'
-            for path in paths
-            if not real
-        ]
+        else:
+            (self.bin / "hostname").symlink_to(self.path / "shims" / "hostname.sh")
+        if signal:
+            (self.path / "signal").write_text(f"{signal}\n")
         own = os.environ.get("BASH_ENV")
         if own:
-            lines.append(f"if [ -r {shlex.quote(own)} ]; then source {shlex.quote(own)}; fi\n")
-        (self.path / "functions.bash").write_text("".join(lines))
+            (self.path / "own.bash").symlink_to(os.path.abspath(own))
 
     def prolog(self) -> str:
         """Lines of a task prolog: what brings the stand-ins into a step that kept nothing."""
@@ -128,7 +135,3 @@ class Stage:
         """What the job is submitted with."""
         path = os.pathsep.join([str(self.bin), base.get("PATH", os.defpath)])
         return {**base, "PATH": path, "BASH_ENV": str(self.recorder)}
-
-    def _stand_in(self, path: str) -> Path:
-        named = self.bin / os.path.basename(path)
-        return named if named.exists() else self.bin / "probe"

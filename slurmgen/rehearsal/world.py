@@ -6,10 +6,12 @@ import ipaddress
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from slurmgen.diagnostics import WARNING
 from slurmgen.rehearsal.fault import Fault, counted, listing
+from slurmgen.rehearsal.shells import several_addresses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from slurmgen.rehearsal.groups import Group, Rank
 
@@ -22,6 +24,7 @@ def check(group: Group) -> Iterator[Fault]:
     if len(group.ranks) > 1:
         yield from _address(group)
         yield from _port(group)
+        yield from _interface(group)
 
 
 def _numbers(group: Group, told: list[Rank]) -> Iterator[Fault]:
@@ -138,12 +141,7 @@ def _address(group: Group) -> Iterator[Fault]:
         return
     address = next(iter(given)) or ""
     if not address or any(character.isspace() for character in address):
-        yield Fault(
-            "address-wrong",
-            f"MASTER_ADDR is {address!r}, which is no address",
-            "`hostname -I` prints every address of the machine, with blanks between them",
-            'write $(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
-        )
+        yield several_addresses(address)
         return
     zero = next((rank.node for rank in group.ranks if rank.rank == 0), group.ranks[0].node)
     if is_local(address):
@@ -182,6 +180,13 @@ def _nodes_of_job(group: Group) -> set[str]:
 def _port(group: Group) -> Iterator[Fault]:
     given = {rank.program.env.get("MASTER_PORT") for rank in group.ranks}
     if given == {None}:
+        if all(rank.told and "MASTER_ADDR" in rank.program.env for rank in group.ranks):
+            yield Fault(
+                "port-missing",
+                "the ranks have MASTER_ADDR, and no MASTER_PORT",
+                "init_process_group() stops without it",
+                "write export MASTER_PORT=$((12000 + SLURM_JOB_ID % 17000))",
+            )
         return
     if len(given) > 1:
         yield Fault(
@@ -200,3 +205,63 @@ def _port(group: Group) -> Iterator[Fault]:
             "ports go from 1 to 65535",
             "write $((12000 + SLURM_JOB_ID % 17000))",
         )
+    elif int(port) in _GIVEN_OUT:
+        yield Fault(
+            "port-given-out",
+            f"MASTER_PORT is {port}, one of those that Linux gives to any connection",
+            "now and then it is taken when rank 0 comes to listen there",
+            "write $((12000 + SLURM_JOB_ID % 17000))",
+            severity=WARNING,
+        )
+
+
+def same_port(found: Iterable[Group]) -> Iterator[Fault]:
+    """found: of several jobs, all of one script."""
+    users: dict[str, set[str]] = {}
+    for group in found:
+        for rank in group.ranks:
+            port = rank.program.env.get("MASTER_PORT", "")
+            # A launcher's own one is no choice of the script's.
+            if rank.told and not rank.program.launch and port.isdecimal():
+                users.setdefault(port, set()).add(group.job)
+    for port, jobs in users.items():
+        if len(jobs) > 1:
+            yield Fault(
+                "port-fixed",
+                f"MASTER_PORT is {port} in every job of this script",
+                "two of them on one node: the second can't listen there, or joins the first",
+                "write $((12000 + SLURM_JOB_ID % 17000))",
+                severity=WARNING,
+            )
+            return
+
+
+# net.ipv4.ip_local_port_range as Linux has it (ip(7)).
+_GIVEN_OUT = range(32_768, 61_000)
+
+
+def _interface(group: Group) -> Iterator[Fault]:
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        for value in {rank.program.env.get(name, "") for rank in group.ranks}:
+            if _is_address(value):
+                yield Fault(
+                    "interface-wrong",
+                    f"{name} is {value}, an address in place of an interface's name",
+                    "no interface is called so, and the ranks find no network",
+                    "write the name, such as ib0 or eth0, or leave it out",
+                )
+            elif value == "lo" and len(group.nodes) > 1:
+                yield Fault(
+                    "interface-local",
+                    f"{name} is lo, but the ranks are on {listing(group.nodes)}",
+                    "nothing of another node is reached through it",
+                    "write an interface between the nodes, such as ib0, or leave it out",
+                )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -74,7 +74,9 @@ def find_programs(unpacked: str = "") -> Programs:
     return Programs(*(where for where in found.values() if where is not None))
 
 
-def slurmdbd_conf(folder: Folder, *, user: str, address: str, port: int) -> str:
+def slurmdbd_conf(
+    folder: Folder, *, user: str, address: str, port: int, loopback_only: bool
+) -> str:
     """The text of slurmdbd.conf; nobody but its user may read it, or slurmdbd refuses."""
     settings = {
         "AuthType": "auth/munge",
@@ -90,6 +92,10 @@ def slurmdbd_conf(folder: Folder, *, user: str, address: str, port: int) -> str:
         "StorageUser": user,
         "StorageLoc": _DATABASE,
     }
+    if loopback_only:
+        # slurmdbd.conf(5) doesn't know it, but slurmdbd does: it listens at the address of its
+        # host's name alone.
+        settings["CommunicationParameters"] = "NoInAddrAny"
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 

@@ -52,6 +52,7 @@ def configuration_files(shape: Shape, setting: Setting) -> dict[str, str]:
             user=setting.user,
             address=setting.addresses.controller,
             port=setting.addresses.accounting_port,
+            loopback_only=setting.loopback_only,
         )
     if setting.release >= (23, 2):
         # Without a cgroup file system to its liking slurmd refuses to start; older releases

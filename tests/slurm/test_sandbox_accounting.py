@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from slurmgen.errors import UnavailableError
 from slurmgen.sandbox import Sandbox, Shape, accounting, programs
 from slurmgen.sandbox.processes import find_processes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slurm
 
@@ -35,8 +34,32 @@ def test_sacct_shows_a_job_that_has_ended(tmp_path: Path) -> None:
             assert time.monotonic() < deadline, row
             time.sleep(0.1)
         assert box.run(["sacctmgr", "-i", "add", "qos", "debug"]).returncode == 0
+        listening = {
+            address
+            for process in find_processes(box.folder.path)
+            for address in listens_at(process.pid)
+        }
+        if box.loopback_only:
+            # slurmctld, slurmd and slurmdbd; of MariaDB there is a socket in the folder.
+            assert len(listening) == 3
+            assert all(address.startswith("127.") for address in listening), listening
     assert find_processes(box.folder.path) == []
     assert not box.folder.path.exists()
+
+
+def listens_at(pid: int) -> set[str]:
+    """The addresses, with their ports, at which a process waits for TCP connections."""
+    open_files = Path("/proc", str(pid), "fd")
+    sockets = {os.readlink(file) for file in open_files.iterdir()}
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path("/proc", str(pid), "net", name).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                host, port = fields[1].split(":")
+                address = ipaddress.ip_address(bytes.fromhex(host)[::-1])
+                found.add(f"{address}:{int(port, 16)}")
+    return found
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

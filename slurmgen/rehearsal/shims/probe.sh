@@ -133,8 +133,12 @@ if [ "$what" = tool ]; then
 fi
 
 # Set before it is written down: from then on the signal may come.
+told=
 if [ -n "${SLURMGEN_SIGNAL-}" ]; then
   trap ': > "$stage/ended/$id"; exit 75' "$SLURMGEN_SIGNAL" TERM
+elif [ -r "$stage/signal" ]; then
+  read -r signal < "$stage/signal"
+  trap 'told=1; : > "$stage/told/$id"' "$signal"
 fi
 {
   printf '%s\0' program "$name" "$what" "$#" "$PWD"
@@ -150,6 +154,11 @@ if [ -e "$stage/real" ]; then
 fi
 # The end of file comes when the rehearsal closes its side, or is killed.
 read -r _ < "$stage/gate"
+while [ -n "$told" ]; do
+  # It was a signal that ended the wait.
+  told=
+  read -r _ < "$stage/gate"
+done
 : > "$stage/ended/$id"
 if [ -e "$stage/fail" ]; then exit 9; fi
 exit 0

@@ -2,9 +2,9 @@
 # script does to it, and stands in for what only a cluster has. Nothing here is exported.
 __stage=${BASH_SOURCE[0]%/*}
 
-# kind, text: a line of the script's own and the shell that it is in.
+# kind, text[, line]: where in the script, and in which shell.
 __note() {
-  printf '%s\0' "$1" "$2" "${BASH_LINENO[1]:-0}" "${SLURM_JOB_ID-0}" "${SLURM_RESTART_COUNT-0}" \
+  printf '%s\0' "$1" "$2" "${3-${BASH_LINENO[1]:-0}}" "${SLURM_JOB_ID-0}" "${SLURM_RESTART_COUNT-0}" \
     "${SLURM_STEP_ID-batch}" "${SLURMD_NODENAME-}" "${EPOCHREALTIME-0}" "$0" \
     >> "$__stage/events/${SLURM_JOB_ID-0}.${SLURM_RESTART_COUNT-0}.${SLURM_STEP_ID-batch}.$$"
 }
@@ -66,21 +66,102 @@ __failed() {
   return "$1"
 }
 
-# `exec` finds no function, so an interpreter that is named by its path is put in its place here.
-__exec() {
-  local assigned='^([A-Za-z_][A-Za-z0-9_]*=[^[:space:]]*[[:space:]]+)*'
-  local called='exec[[:space:]]+([^[:space:]]*/(python[0-9.]*|pypy3?)"?)([[:space:]]|$)'
-  if [[ $1 =~ $assigned$called ]]; then
-    local path=${BASH_REMATCH[2]} name=${BASH_REMATCH[3]}
-    if [ -e "$__stage/bin/$name" ]; then
-      eval "${1/"$path"/"'$__stage/bin/$name'"}"
+# A program that is named by its path (`"$VENV/bin/python"`) may be on the cluster only: a function of
+# that very name takes its place. `exec` and the like find no function, and are given the stand-in's
+# own path. The arguments are those of the script, or of its function.
+__by_path() {
+  local assigned='^([A-Za-z_][A-Za-z0-9_]*=("[^"]*"|[^[:space:]"])*[[:space:]]+)+'
+  local IFS=$' \t\n' text=$__command tokens token path via='' standin
+  if [[ $text =~ $assigned ]]; then text=${text#"${BASH_REMATCH[0]}"}; fi
+  # Nothing here may fail, or set -e ends the job.
+  read -rd '' -a tokens <<< "$text" || :
+  for token in "${tokens[@]}"; do
+    path=
+    case $token in
+      exec | env | nice | nohup | timeout | stdbuf | ionice | setsid | taskset)
+        via=${via:-$token}
+        continue
+        ;;
+      # What is expanded here is expanded again by the command itself.
+      *['`(;&|<>']* | *:\?* | *\'*) ;;
+      *[\$/]*) eval "path=$token" 2> /dev/null || : ;;
+    esac
+    if [[ $path =~ ^[A-Za-z0-9_./+-]*/([A-Za-z0-9_.-]+)$ ]]; then
+      standin=$__stage/bin/${BASH_REMATCH[1]}
+      if [ -e "$standin" ]; then
+        if [ "$path" != "$standin" ]; then __stand_in; fi
+        return
+      fi
     fi
-  fi
+    if [ -z "$via" ]; then return; fi
+  done
+}
+
+__stand_in() {
+  case $via in
+    '') eval "$path() { '$standin' \"\$@\"; }" ;;
+    exec) eval "${__command/"$token"/"'$standin'"}" ;;
+    *) eval "$via() { __wrapped $via \"\$@\"; }" ;;
+  esac
+}
+
+__wrapped() {
+  local word words=("$1")
+  shift
+  for word; do
+    case $word in
+      */*) if [ -e "$__stage/bin/${word##*/}" ]; then word=$__stage/bin/${word##*/}; fi ;;
+    esac
+    words+=("$word")
+  done
+  command "${words[@]}"
+}
+
+# What Slurm has not set; whether the command really expands it is seen later.
+__unset() {
+  local text=$1 name
+  while [[ $text =~ \$\{?(SLURM_[A-Z_]+)(.*) ]]; do
+    name=${BASH_REMATCH[1]} text=${BASH_REMATCH[2]}
+    if [ -z "${!name+set}" ]; then __note unset "$name $1" "$2"; fi
+  done
+}
+
+# A trap for the signal that Slurm sends says that it has run.
+if [ -r "$__stage/signal" ]; then
+  read -r __signal < "$__stage/signal"
+  trap() {
+    local name
+    if [ "${1-}" = -- ]; then shift; fi
+    case ${1-} in
+      '' | -*) ;;
+      *)
+        for name in "${@:2}"; do
+          case $name in [0-9]*) name=$(kill -l "$name") ;; esac
+          if [ "${name^^}" = "$__signal" ] || [ "${name^^}" = "SIG$__signal" ]; then
+            set -- "__note trapped $__signal"$'\n'"$1" "${@:2}"
+            break
+          fi
+        done
+        ;;
+    esac
+    builtin trap "$@"
+  }
+fi
+
+# command, line, arguments of the script.
+__before() {
+  local __command=$1 line=$2
+  shift 2
+  case $PATH in "$__stage/bin:"*) ;; *) __first ;; esac
+  # Not of what is done here.
+  case ${FUNCNAME[1]-} in __*) return ;; esac
+  case $__command in *[\$/]*) if [ ! -e "$__stage/real" ]; then __by_path "$@"; fi ;; esac
+  case $__command in *\$SLURM_* | *\$\{SLURM_*) __unset "$__command" "$line" ;; esac
 }
 
 __first
 set -ET
-trap '__failed "$?" "$BASH_COMMAND"' ERR
-trap 'case $PATH in "$__stage/bin:"*) ;; *) __first ;; esac
-  case $BASH_COMMAND in *exec*/*) __exec "$BASH_COMMAND" ;; esac' DEBUG
-if [ -r "$__stage/functions.bash" ]; then builtin source "$__stage/functions.bash"; fi
+builtin trap '__failed "$?" "$BASH_COMMAND"' ERR
+builtin trap '__before "$BASH_COMMAND" "$LINENO" "$@"' DEBUG
+# What BASH_ENV was before.
+if [ -r "$__stage/own.bash" ]; then builtin source "$__stage/own.bash"; fi

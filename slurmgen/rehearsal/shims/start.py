@@ -149,7 +149,8 @@ def _launcher(stage: Path, words: list[str]) -> NoReturn:
     if not rest:
         _fail(stage, f"{started.launcher.kind}: nothing to start")
     kind = started.launcher.kind
-    _note(stage, "launcher", launcher=kind, options=options, words=rest)
+    address = os.environ.get("MASTER_ADDR")
+    _note(stage, "launcher", launcher=kind, options=options, words=rest, address=address)
     program = rest
     if started.is_python:
         python = words[0] if os.path.basename(words[0]).startswith("python") else "python3"
@@ -188,9 +189,11 @@ def _torchrun(stage: Path, options: dict[str, str], program: list[str], *, old: 
         node_rank = options.get("node_rank", "0")
         if not node_rank.isdecimal():
             _fail(stage, f"torchrun: --node-rank={node_rank} is no number")
+        _check_host(stage, host)
         _check_port(stage, port)
         _start(stage, world._replace_at(int(node_rank), host, port), program)
     host, _, port = endpoint.rpartition(":") if ":" in endpoint else (endpoint, "", "29400")
+    _check_host(stage, host)
     if port:
         _check_port(stage, port)
     if host in ("", "localhost") or host.startswith("127.0.0."):
@@ -358,6 +361,11 @@ def _count(stage: Path, text: str, automatic: int) -> int:
     if not text.isdecimal():
         _fail(stage, f"the launcher can't read {text!r} as a number of processes")
     return int(text)
+
+
+def _check_host(stage: Path, host: str) -> None:
+    if any(character.isspace() for character in host):
+        _fail(stage, f"{host!r} is no address to meet at")
 
 
 def _check_port(stage: Path, port: str) -> None:

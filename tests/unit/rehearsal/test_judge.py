@@ -11,6 +11,7 @@ from slurmgen.plan import resolve
 from slurmgen.rehearsal.judge import Case, judge
 from slurmgen.rehearsal.records import Note, Program
 from slurmgen.rehearsal.run import Job, Outcome
+from slurmgen.script import BatchScript
 from slurmgen.slurm.sbatch import State
 from slurmgen.spec.job import JobSpec
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from slurmgen.plan import JobPlan
+    from slurmgen.request import Request
 
 WELL = (State("COMPLETED", "None", "0:0"),)
 BADLY = (State("FAILED", "NonZeroExitCode", "3:0"),)
@@ -50,6 +52,10 @@ def job(**changes: Any) -> Job:
     both = frozenset({"0", "1"})
     plain = Job("7", WELL, {"7": {"n1": both, "n2": both}}, "", False, False, False, 1.0)
     return plain._replace(**changes)
+
+
+def request(*directives: str) -> Request:
+    return BatchScript("\n".join(["#!/bin/bash", *directives, ""])).requests[0]
 
 
 def rules(
@@ -85,8 +91,23 @@ WRONG: dict[str, tuple[str, Callable[[int], Mapping[str, str | None]]]] = {
     "another node": ("address-not-rank-0", lambda rank: {"MASTER_ADDR": "n2"}),
     "a port each": ("port-differs", lambda rank: {"MASTER_PORT": str(12000 + rank)}),
     "no port": ("port-wrong", lambda rank: {"MASTER_PORT": "66660"}),
+    "a port that is not set": ("port-missing", lambda rank: {"MASTER_PORT": None}),
+    "a port of anybody's": ("port-given-out", lambda rank: {"MASTER_PORT": "50000"}),
+    "an address for an interface": (
+        "interface-wrong",
+        lambda _: {"GLOO_SOCKET_IFNAME": "10.0.0.5"},
+    ),
+    "the loopback": ("interface-local", lambda rank: {"NCCL_SOCKET_IFNAME": "lo"}),
     "one GPU for all": ("gpu-shared", lambda rank: {"CUDA_VISIBLE_DEVICES": "0"}),
     "a local rank too many": ("gpu-missing", lambda rank: {"LOCAL_RANK": str(rank % 2 + 1)}),
+    "a GPU of HIP's that ROCR hides": (
+        "gpu-masked-twice",
+        lambda rank: {
+            "CUDA_VISIBLE_DEVICES": str(rank % 2),
+            "ROCR_VISIBLE_DEVICES": str(rank % 2),
+            "HIP_VISIBLE_DEVICES": str(rank % 2),
+        },
+    ),
     "no GPU": ("gpu-hidden", lambda rank: {"CUDA_VISIBLE_DEVICES": None}),
 }
 
@@ -150,7 +171,7 @@ def test_cpus_that_srun_forgets(
 ) -> None:
     note = Note("step", "7", 0, "batch", "n1", 0, {"options": options, "words": words})
     outcome = Outcome(version, tuple(ranks()), (note,), job())
-    verdict = judge(Case(None, 4, cpus_per_task=4), outcome)
+    verdict = judge(Case(None, 4, request("#SBATCH --cpus-per-task=4")), outcome)
     assert [fault.rule for fault in verdict.faults] == found
 
 
@@ -222,7 +243,7 @@ def test_a_job_that_is_to_come_back(restarts: tuple[int, ...], found: list[str])
         for restart in restarts
         for program in ranks(_with("SLURMGEN_RESTART", restart))
     ]
-    case = Case(plan(requeue={}), 4, signal="USR1")
+    case = Case(plan(requeue={}), 4, signal="USR1", comes_back=True)
     verdict = judge(case, Outcome("24.11.5", tuple(seen), (), job()))
     assert [fault.rule for fault in verdict.faults] == found
 
@@ -231,8 +252,89 @@ def test_an_array_with_a_task_that_starts_nothing() -> None:
     seen = [
         program._replace(job=str(7 + task))
         for task in (0, 1)
-        for program in ranks(_with("SLURM_ARRAY_TASK_ID", task))
+        for program in ranks(
+            lambda _: {"SLURM_ARRAY_TASK_ID": str(task), "MASTER_PORT": str(12000 + task)}  # noqa: B023
+        )
     ]
     outcome = Outcome("24.11.5", tuple(seen), (), job())
     verdict = judge(Case(None, 4, array_tasks=3), outcome)
     assert [fault.rule for fault in verdict.faults] == ["array-task-missing"]
+
+
+GIVEN_UP = (
+    '/var/spool/job00007/slurm_script: line 6: 10000 + 0009: value too great for base ("0009")\n'
+)
+DIVIDED = '/var/spool/job00007/slurm_script: line 9: 8 / 0: division by 0 (error token is "0")\n'
+
+
+@pytest.mark.parametrize(
+    ("log", "found"),
+    [(GIVEN_UP, ("number-octal", 6)), (DIVIDED, ("line-given-up", 9)), ("x: line 1: y\n", None)],
+)
+def test_a_line_that_bash_gives_up(log: str, found: tuple[str, int] | None) -> None:
+    verdict = judge(Case(None, 4), Outcome("24.11.5", tuple(ranks()), (), job(log=log)))
+    assert [(f.rule, f.line) for f in verdict.faults] == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("python train.py --fold $SLURM_ARRAY_TASK_ID", ["variable-unset"]),
+        ('python train.py "data/${SLURM_ARRAY_TASK_ID}.npz"', ["variable-unset"]),
+        ("python train.py $((SLURM_X + $SLURM_ARRAY_TASK_ID))", ["variable-unset"]),
+        ("python train.py --fold ${SLURM_ARRAY_TASK_ID:-0}", []),
+        ("srun bash -c 'python train.py $SLURM_ARRAY_TASK_ID'", []),
+        ("echo $SLURM_ARRAY_TASK_ID", []),
+    ],
+)
+def test_a_variable_that_slurm_has_not_set(command: str, found: list[str]) -> None:
+    note = Note(
+        "unset",
+        *("7", 0, "batch", "n1", 0),
+        {"text": f"SLURM_ARRAY_TASK_ID {command}"},
+        *(5, "/var/spool/job00007/slurm_script"),
+    )
+    assert rules(ranks(), notes=(note,)) == found
+
+
+@pytest.mark.parametrize(
+    ("to_batch", "exit_code", "found"),
+    [
+        (False, "0:0", "signal-unheard"),
+        (True, "0:0", "signal-unheard"),
+        (True, "0:10", "signal-kills"),
+        (False, "138:0", "signal-kills"),
+    ],
+)
+def test_a_signal_that_nobody_gets(to_batch: bool, exit_code: str, found: str) -> None:
+    asked = request("#SBATCH --ntasks=4", "#SBATCH --signal=USR1@90")
+    case = Case(None, 4, asked, signal="USR1", to_batch=to_batch)
+    states = (State("COMPLETED", "None", exit_code),)
+    ended = job(heard=False, states=states)
+    (fault,) = judge(case, Outcome("24.11.5", tuple(ranks()), (), ended)).faults
+    assert (fault.rule, fault.line) == (found, 3)
+
+
+def test_a_launcher_that_is_given_all_addresses() -> None:
+    content = {"launcher": "torchrun", "address": "10.0.0.5 192.0.2.1 "}
+    note = Note("launcher", "7", 0, "0", "n1", 0, content)
+    assert rules(ranks(), notes=(note,)) == ["address-wrong"]
+
+
+@pytest.mark.parametrize(
+    ("directives", "port", "found"),
+    [
+        (["#SBATCH --gres=gpu:2"], "12007", ["port-fixed"]),
+        (["#SBATCH --gres=gpu:2"], "12008", []),
+        (["#SBATCH --gres=gpu:2", "#SBATCH --exclusive"], "12007", []),
+        (["#SBATCH --gres=gpu:8"], "12007", []),
+    ],
+)
+def test_a_port_that_is_the_same_in_another_job(
+    directives: list[str], port: str, found: list[str]
+) -> None:
+    again = [program._replace(job="8") for program in ranks(lambda _: {"MASTER_PORT": port})]
+    failing = job(job_id="8", states=BADLY)
+    outcome = Outcome("24.11.5", (*ranks(), *again), (), job(), failing)
+    faults = judge(Case(None, 4, request("#SBATCH --ntasks=4", *directives)), outcome).faults
+    assert [fault.rule for fault in faults] == found

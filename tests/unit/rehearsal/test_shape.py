@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
+from slurmgen.cluster.profile import Profile
 from slurmgen.rehearsal.shape import Rehearsed, rehearsed
 from slurmgen.script import BatchScript
 
@@ -75,3 +77,41 @@ def test_of_a_large_array_some_tasks_run() -> None:
     assert found.options[0].startswith("--array=1,3,5,")
     assert found.options[0].endswith(",29,999%4")
     assert found.notes
+
+
+LIKE = """
+name: two
+partitions:
+  - {name: gpu, node_types: [a100], max_time: 1d, default: true}
+  - {name: big, node_types: [h100]}
+node_types:
+  - {name: a100, gpu: a100, gpus_per_node: 4, count: 100, cpus: 64, memory: 512G, features: [ib]}
+  - {name: h100, gpu: h100, gpus_per_node: 8, count: 50, cpus: 128, memory: 1T}
+"""
+
+
+def like(*directives: str) -> Rehearsed:
+    lines = "".join(f"#SBATCH {text}\n" for text in directives)
+    profile = Profile.model_validate(yaml.safe_load(LIKE))
+    return rehearsed(BatchScript(f"#!/bin/bash\n{lines}srun python x.py\n").requests, profile)
+
+
+@pytest.mark.parametrize(
+    ("directives", "nodes", "options"),
+    [
+        (["--nodes=3"], [3, 1], ()),
+        (["--nodes=3", "--partition=big"], [1, 3], ()),
+        (["--nodes=128"], [100, 1], ()),
+        (["--constraint=ib"], [1, 1], ()),
+        (["--constraint=nvlink"], [1, 1], ("--constraint=",)),
+        (["--partition=big", "--nodes=2", "--nodelist=g[5-6]"], [1, 2], ("--nodelist=n2,n3",)),
+        (["--partition=big", "--nodes=2", "--exclude=g7"], [1, 3], ("--exclude=n4",)),
+    ],
+)
+def test_nodes_of_a_cluster(
+    directives: list[str], nodes: list[int], options: tuple[str, ...]
+) -> None:
+    found = like(*directives)
+    assert [group.nodes for group in found.shape.node_groups] == nodes
+    assert found.options == options
+    assert [partition.max_minutes for partition in found.shape.partition_shapes] == [1440, None]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +15,7 @@ from slurmgen.rehearsal import records
 from slurmgen.rehearsal.stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 # As in a job, where no interactive shell is around.
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/"}
@@ -40,6 +42,13 @@ def run(stage: Stage, code: str, *, cwd: Path | None = None, **env: str) -> str:
             timeout=30,
         )
     return log.read_text()
+
+
+def until(met: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def seen(stage: Stage) -> list[list[str]]:
@@ -80,6 +89,17 @@ def test_words_and_environment_arrive_to_the_byte(stage: Stage) -> None:
         "A=1 exec /opt/conda/bin/python train.py",
         'V=/opt/v; exec "$V/bin/python" train.py',
         "bash -c 'B=$A exec /opt/conda/bin/python train.py'",
+        "/opt/conda/bin/python train.py",
+        'V=/opt/v; "$V/bin/python" train.py',
+        'V=/opt/v; A="b c" "$V/bin/python" train.py | cat',
+        "P=/opt/v/bin/python; $P train.py",
+        'set -eu; P=/opt/v/bin/python; if "${P}" train.py; then :; fi',
+        'f() { "$1/bin/python" train.py; }; f /opt/v',
+        'V=/opt/v; X=1 nohup "$V/bin/python" train.py & wait',
+        'IFS=:; V=/opt/v; if [[ -n $V ]]; then "$V/bin/python" train.py; fi',
+        "exec env X=1 /opt/conda/bin/python train.py",
+        "env X=1 timeout 5 /opt/conda/bin/python train.py",
+        "/opt/conda/bin/conda run -n env python train.py",
     ],
 )
 def test_a_program_is_found_behind_anything(stage: Stage, call: str) -> None:
@@ -192,3 +212,53 @@ def test_the_folder_goes_with_its_owner(stage: Stage) -> None:
         assert path.is_dir()
     assert not path.exists()
     assert stage.path.is_dir()
+
+
+def test_what_slurm_has_not_set_is_noted(stage: Stage) -> None:
+    run(stage, "true\npython train.py $SLURM_A ${SLURM_B:-0} $SLURM_C", SLURM_C="set")
+    noted = [
+        (note.kind, str(note.content["text"]).partition(" ")[0], note.line)
+        for note in records.read_notes(stage.path)
+    ]
+    assert noted == [("unset", "SLURM_A", 2), ("unset", "SLURM_B", 2)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "trap 'echo it' USR1; kill -USR1 $$",
+        "trap -- 'echo it' EXIT SIGUSR1; kill -10 $$; trap - EXIT",
+        "f() { echo it; }; trap f 10; kill -USR1 $$",
+    ],
+)
+def test_a_trap_for_the_signal_tells_that_it_ran(code: str) -> None:
+    with Stage() as stage:
+        stage.fill(real=False, signal="USR1")
+        assert run(stage, code) == "it\n"
+        assert [note.kind for note in records.read_notes(stage.path)] == ["trapped"]
+        run(stage, "trap '' USR1; kill -USR1 $$; trap 'echo' TERM; kill -TERM $$")
+        assert len(records.read_notes(stage.path)) == 1
+
+
+def test_a_program_tells_of_the_signal_and_waits_on() -> None:
+    with Stage() as stage:
+        stage.fill(real=False, signal="USR1")
+        program = subprocess.Popen(
+            ["python", "train.py"], executable=stage.bin / "python", env=stage.environment(BASE)
+        )
+        until(lambda: len(os.listdir(stage.path / "records")) == 1)
+        until(lambda: bool(records.read_programs(stage.path)))
+        program.send_signal(signal.SIGUSR1)
+        until(lambda: len(os.listdir(stage.path / "told")) == 1)
+        assert program.poll() is None
+        stage.gate.close()
+        assert program.wait(10) == 0
+
+
+def test_a_node_has_several_addresses(stage: Stage) -> None:
+    name = os.uname().nodename
+    lines = [line.split() for line in Path("/etc/hosts").read_text().splitlines()]
+    address = next((words[0] for words in lines if name in words[1:]), None)
+    if address is None:
+        pytest.skip("this machine's name is not in /etc/hosts")
+    assert run(stage, "hostname -I; hostname") == f"{address} 192.0.2.1 \n{name}\n"
