@@ -15,7 +15,7 @@
 #
 # PYTHON=python3.12      another interpreter       VENV=/tmp/venv     another place
 # TORCH_INDEX=URL        another build of torch, e.g. https://download.pytorch.org/whl/cu128
-# VERSIONS="24.11"           a matrix of fewer     WHOLE=1            of all tests/slurm, hours
+# VERSIONS="24.11"      a matrix of fewer          WHOLE=1         of all of tests/slurm, hours
 # PYTEST_ARGS="-k plan"  more for pytest           JOBS=4             test processes
 
 PYTHON ?= python3

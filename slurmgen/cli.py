@@ -354,9 +354,8 @@ def check(
     job: Annotated[
         str,
         typer.Argument(
-            metavar="JOB",
+            metavar="FILE",
             help="The job file (- for stdin), or a batch script.",
-            autocompletion=completion.job_files,
         ),
     ],
     cluster: Cluster = None,
