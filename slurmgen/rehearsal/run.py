@@ -145,6 +145,9 @@ class _Run:
         self.rehearsed = rehearsed
         self.settings = settings
         self.environment = sandbox.environment()
+        if settings.real:
+            # The CPUs of all nodes are this machine's few: threads that wait must not keep them.
+            self.environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         self.job_id = ""
         self.start = 0.0
         self.log = stage.path / "log"

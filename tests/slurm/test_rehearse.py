@@ -365,7 +365,11 @@ def test_a_job_that_is_told_to_save_comes_back(place: str, tmp_path: Path, tempo
 
 
 def test_the_real_program_runs_where_that_is_asked_for(tmp_path: Path, temporary: Path) -> None:
-    (tmp_path / "x.py").write_text("import os\nopen('ran-' + os.environ['RANK'], 'w')\n")
+    (tmp_path / "x.py").write_text(
+        "import os\n"
+        "assert os.environ['OMP_WAIT_POLICY'] == 'PASSIVE'\n"
+        "open('ran-' + os.environ['RANK'], 'w')\n"
+    )
     (tmp_path / "job.yaml").write_text("ntasks: 2\ncommand: python x.py\n")
     status, said = rehearse(["--real", "job.yaml"], tmp_path, temporary)
     assert (status, said["faults"]) == (0, [])
