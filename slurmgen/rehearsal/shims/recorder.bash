@@ -144,6 +144,7 @@ if [ -r "$__stage/signal" ]; then
         done
         ;;
     esac
+    # shellcheck disable=SC2064 # quoted by the script itself, as it wants
     builtin trap "$@"
   }
 fi
