@@ -95,6 +95,7 @@ def _done() -> int:
 
     group.shutdown()
     signals.end(ignore_term=True)
+    supervised.ended(0)
     return 0
 
 
@@ -127,6 +128,7 @@ def _failed(error: BaseException, identity: Identity) -> int:
     if status == 0:
         return _done()
     if status == signals.EXIT_STOPPED and signals.stopped():
+        supervised.ended(status)
         return status
     bound_exit()
     place = f"rank {identity.rank} on {identity.node} (local rank {identity.local_rank})"

@@ -83,7 +83,7 @@ def lost_peer(text: str) -> bool:
 def describe(code: int, number: int | None, killed: bool) -> tuple[str, str, str]:
     """kind, name of the signal and words for a rank that ended with `code` or by a signal."""
     if number is not None:
-        name = _signal_name(number)
+        name = signal_name(number)
         hint = "; out of memory?" if number == signal.SIGKILL and not killed else ""
         return "signal", name, f"killed by signal {number} ({name}{hint})"
     if code == EXIT_LAUNCH:
@@ -91,7 +91,8 @@ def describe(code: int, number: int | None, killed: bool) -> tuple[str, str, str
     return "exit", "", f"ended with exit code {code}"
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """ABRT for 6; the number itself where it has no name."""
     try:
         return signal.Signals(number).name.removeprefix("SIG")
     except ValueError:

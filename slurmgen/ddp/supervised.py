@@ -124,6 +124,13 @@ def watch(hang_s: float) -> None:
         own.tell(hang=hang_s)
 
 
+def ended(status: int) -> None:
+    """The program has ended with `status`, and all it had to do is done: 0, or 75 once saved."""
+    own = desk()
+    if own is not None:
+        own.tell(ended=status)
+
+
 def failed(status: int, text: str, *, secondary: bool) -> None:
     """How this rank ends: what Python would print, and whether a lost peer is the cause."""
     own = desk()

@@ -75,6 +75,7 @@ class Supervisor:
         self._child = Child(rank, ends.seen, self._selector, mask)
         self._classified = False
         self._told: Message = {}
+        self._status: int | None = None
         self._control = Wire(ends.control, self._selector, self._hear_rank)
         self._relay = None
         if ends.stderr is not None:
@@ -111,8 +112,10 @@ class Supervisor:
 
     def _hear_rank(self) -> None:
         for message in self._control.receive():
-            if "failed" in message:
-                self._told = message
+            if "ended" in message:
+                self._status = int(message["ended"])
+            elif "failed" in message:
+                self._told, self._status = message, int(message["failed"])
             elif "hang" in message:
                 self._hang.expect(float(message["hang"]))
             elif "join" in message:
@@ -170,14 +173,19 @@ class Supervisor:
     # --- how the rank ends -------------------------------------------------------------------
 
     def _reap(self) -> None:
-        if self._child.reap():
-            self._hear_rank()
-            ending = self._child.ending
-            if ending is not None and ending.signal is not None and "failed" in self._told:
-                # The program had ended before: gloo and NCCL may abort while Python tidies up.
-                self._child.ending = replace(ending, code=int(self._told["failed"]), signal=None)
-            if self._relay is not None:
-                self._relay.drain(0.0)
+        if not self._child.reap():
+            return
+        self._hear_rank()
+        if self._relay is not None:
+            self._relay.drain(0.0)
+        ending, status = self._child.ending, self._status
+        if ending is not None and ending.signal is not None and status is not None:
+            # Threads of torch's that want Python back while it ends abort the process.
+            name = failures.signal_name(ending.signal)
+            log.note(
+                f"ended with status {status}, which counts; then {name} while Python tidied up"
+            )
+            self._child.ending = replace(ending, code=status, signal=None)
 
     def _classify(self, now: float) -> None:
         """Once the rank has ended: whether that is a failure, and who has to know."""

@@ -193,6 +193,18 @@ def test_an_abort_after_the_program_has_ended_is_not_the_failure(
     assert (first["rank"], first["kind"], first["status"]) == (1, "exception", 3)
 
 
+@pytest.mark.parametrize("status", [0, 75])
+def test_an_abort_after_all_is_done_changes_no_status(
+    launch: Callable[..., Run], status: int
+) -> None:
+    """A job that has saved must come back, and one that has ended well has."""
+    run = launch(f"supervised.ended({status})\nif rank == 1: os.abort()\nsys.exit({status})\n", 2)
+    ended = run.end()
+    assert [e.code for e in ended] == [status, status]
+    assert f"ended with status {status}, which counts; then ABRT" in ended[1].err
+    assert not (run.folder / "7.json").exists()
+
+
 def test_the_cause_comes_before_what_it_caused(launch: Callable[..., Run]) -> None:
     run = launch(
         "if rank == 1:\n"
