@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -167,7 +168,9 @@ def test_nodes_see_no_network_but_theirs(sandbox: Sandbox) -> None:
 def test_srun_from_outside_hears_every_node(sandbox: Sandbox) -> None:
     result = sandbox.run(["srun", "-N2", "--label", "cat"], given="one line\n")
     assert sorted(result.stdout.splitlines()) == ["0: one line", "1: one line"]
-    assert result.stderr == ""
+    # The nodes of the test before may still be busy with its end.
+    waits = re.compile(r"srun: job \d+ (queued and waiting for|has been allocated) resources\n")
+    assert waits.sub("", result.stderr) == ""
 
 
 @ROOT_ONLY

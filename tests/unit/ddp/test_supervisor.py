@@ -18,6 +18,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+# All are of job 7: on another process's hub at the next port they would find themselves.
+pytestmark = pytest.mark.xdist_group("supervisor")
+
 ROOT = Path(__file__).parents[3]
 TIMEOUT_S = 20
 
