@@ -142,7 +142,9 @@ def test_it_ends_where_it_makes_no_progress(jobs: dict[str, Job]) -> None:
 def test_it_comes_back_where_a_node_is_lost(jobs: dict[str, Job], case: str) -> None:
     job = jobs[case]
     assert job.ended() == ("COMPLETED", 1, "0:0"), job.log
-    assert f"slurmgen: job {job.job_id} has lost a node and is requeued" in job.log
+    said = f"slurmgen: job {job.job_id} has lost a node and is requeued"
+    # Slurm may end the batch shell before it says so.
+    assert said in job.log or "DUE TO JOB REQUEUE" in job.log
 
 
 def test_a_lost_node_alone_brings_nothing_back_unasked(jobs: dict[str, Job]) -> None:
