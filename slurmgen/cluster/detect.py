@@ -47,14 +47,16 @@ def candidates(project: Path, environment: Mapping[str, str], hostname: str) -> 
         # Most say nothing of it, and need not be read as a whole.
         if "\ndetect:" not in f"\n{read_text(path)}":
             continue
-        detection = read_profile(path).detect
-        sign = _sign(detection, environment, hostname) if detection is not None else None
-        if sign is not None:
-            found.append(Recognised(name, sign))
+        seen = sign(read_profile(path).detect, environment, hostname)
+        if seen is not None:
+            found.append(Recognised(name, seen))
     return found
 
 
-def _sign(detection: Detection, environment: Mapping[str, str], hostname: str) -> str | None:
+def sign(detection: Detection | None, environment: Mapping[str, str], hostname: str) -> str | None:
+    """By what a profile takes this machine for its own; None where it doesn't."""
+    if detection is None:
+        return None
     for variable, patterns in detection.env.items():
         value = environment.get(variable, "")
         if value and any(fnmatchcase(value, pattern) for pattern in patterns):

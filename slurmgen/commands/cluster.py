@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from slurmgen import report
 from slurmgen.cluster import detect, generic
 from slurmgen.cluster.load import find_profile, profile_files, read_profile
-from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, EXIT_USAGE, InvalidInput, UsageError
 from slurmgen.project import project_root
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slurmgen.cluster.live.facts import Facts
     from slurmgen.cluster.profile import NodeType, Profile
 
@@ -23,26 +25,44 @@ _FORMATS = ("text", "json")
 
 
 def list_all(*, format_: str = "text") -> int:
-    """A row for each profile; the one on which one stands is marked."""
+    """A row for each profile; the one on which one stands is marked.
+
+    What is wrong with others is said after them: then EXIT_USAGE.
+    """
     _check_format(format_)
-    root = _root()
-    here = {found.name for found in detect.candidates(root, os.environ, socket.gethostname())}
-    profiles = [
-        read_profile(path)
-        for name, path in sorted(profile_files(root).items())
-        if name != generic.NAME
-    ]
+    profiles, wrong = _all_profiles()
+    host = socket.gethostname()
+    here = {one.name for one in profiles if detect.sign(one.detect, os.environ, host)}
+    _print_list(profiles, here, format_)
+    for problem in wrong:
+        report.error(problem)
+    return EXIT_USAGE if wrong else EXIT_OK
+
+
+def _all_profiles() -> tuple[list[Profile], list[InvalidInput]]:
+    """Those that can be read, by name, and what is wrong with the others."""
+    profiles, wrong = [], []
+    for name, path in sorted(profile_files(_root()).items()):
+        if name == generic.NAME:
+            continue
+        try:
+            profiles.append(read_profile(path))
+        except InvalidInput as problem:
+            wrong.append(problem)
+    return profiles, wrong
+
+
+def _print_list(profiles: Sequence[Profile], here: set[str], format_: str) -> None:
     if format_ == "json":
         rows = [_summary(profile, profile.name in here) for profile in profiles]
         report.out(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
-        return EXIT_OK
+        return
     header = ("NAME", "SITE", "GPUS OF A NODE", "STATUS", "VERIFIED")
     lines = [header, *(_row(profile, profile.name in here) for profile in profiles)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         report.out("  ".join(cells).rstrip() + "\n")
-    return EXIT_OK
 
 
 def show(name: str, *, format_: str = "text") -> int:

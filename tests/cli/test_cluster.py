@@ -45,6 +45,16 @@ def test_a_list_to_choose_from(tmp_path: Path) -> None:
     assert "ending on 2026-12-31" in by_name["dardel"]
 
 
+def test_a_wrong_profile_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "clusters").mkdir()
+    wrong = "detect: {hosts: ['*']}\npartitons: []\n"
+    (tmp_path / "clusters" / "lab.yaml").write_text(wrong)
+    done = slurmgen(tmp_path, "cluster", "list")
+    assert done.returncode == 2
+    assert 'lab.yaml:2:1: error: unknown key "partitons"' in done.stderr
+    assert "frontier" in done.stdout
+
+
 def test_the_list_for_programs(tmp_path: Path) -> None:
     rows = json.loads(slurmgen(tmp_path, "cluster", "list", "--format", "json").stdout)
     by_name = {row["name"]: row for row in rows}
