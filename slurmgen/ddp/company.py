@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slurmgen.ddp import ports, preflight
-from slurmgen.ddp.failure import LaunchError
+from slurmgen.ddp.failure import LaunchError, arrived_twice
 from slurmgen.ddp.link import Hub, Message, Peer, Spoke, hub_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Company:
             self._answer(port=self._port)
             return
         if self.spoke is not None and self.spoke.state == "refused":
-            self._refusal = _refusal(_twice(self._identity.rank, self.spoke.reason))
+            self._refusal = _refusal(arrived_twice(self._identity.rank, self.spoke.reason))
         elif now - since > timeout_s and self._refusal is None:
             self._refusal = self._too_late(timeout_s)
         if self._refusal is not None:
@@ -195,7 +195,7 @@ class Company:
             except OSError:
                 for address in addresses:
                     if hub_of(self._token, address, one):
-                        raise _twice(0, f"{host}:{one}") from None
+                        raise arrived_twice(0, f"{host}:{one}") from None
                 continue
             self._host_at(listeners)
             return
@@ -240,15 +240,6 @@ class Company:
 
 def _refusal(error: LaunchError) -> tuple[str, str, str]:
     return error.what, error.why, error.fix
-
-
-def _twice(rank: int, where: str) -> LaunchError:
-    return LaunchError(
-        f"rank {rank} arrived twice at {where}",
-        why="two processes take themselves for the same rank: their variables were expanded once,"
-        " in the batch shell, or the command was started twice",
-        fix="let srun set RANK inside each task; export RANK=$SLURM_PROCID only there",
-    )
 
 
 def _toward(address: str) -> str:

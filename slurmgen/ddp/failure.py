@@ -35,6 +35,16 @@ class LaunchError(Exception):
         self.said = said
 
 
+def arrived_twice(rank: int, where: str) -> LaunchError:
+    """Two processes that meet at `where` take themselves for this rank."""
+    return LaunchError(
+        f"rank {rank} arrived twice at {where}",
+        why="two processes take themselves for the same rank: their variables were expanded once,"
+        " in the batch shell, or the command was started twice",
+        fix="let srun set RANK inside each task; export RANK=$SLURM_PROCID only there",
+    )
+
+
 def bound_exit() -> None:
     """Make sure that this process is gone within a minute, by SIGALRM if need be.
 

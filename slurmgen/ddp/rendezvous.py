@@ -16,7 +16,7 @@ from torch.distributed import DistError, PrefixStore, Store, TCPStore
 
 from slurmgen.ddp import log
 from slurmgen.ddp.devices import Seat, check_seats
-from slurmgen.ddp.failure import EXIT_LAUNCH, LaunchError
+from slurmgen.ddp.failure import EXIT_LAUNCH, LaunchError, arrived_twice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,12 +74,7 @@ class Rendezvous:
         """
         rank = self._identity.rank
         if self.store.add(f"arrived/{rank}", 1) > 1:
-            raise LaunchError(
-                f"rank {rank} arrived twice at {self._address}",
-                why="two processes take themselves for the same rank: their variables were"
-                " expanded once, in the batch shell, or the command was started twice",
-                fix="let srun set RANK inside each task; export RANK=$SLURM_PROCID only there",
-            )
+            raise arrived_twice(rank, self._address)
         self.store.set(f"seat/{rank}", seat.dump())
         if rank == 0:
             return self._judge()
