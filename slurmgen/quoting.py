@@ -28,7 +28,8 @@ def bash_word(text: str) -> str:
 
     Raises Refusal for what no argument can hold: NUL and lone surrogates.
     """
-    if text and _PLAIN_IN_BASH.issuperset(text):
+    # Shellcheck (SC1097) takes a value that begins with = for a comparison.
+    if text and _PLAIN_IN_BASH.issuperset(text) and text[0] != "=":
         return text
     if not text.isprintable():
         return "$'" + "".join(_ansi_c(character) for character in text) + "'"
@@ -106,9 +107,32 @@ def directive_value(text: str) -> str:
     Raises Refusal where it holds a character that would end the line or vanish.
     """
     if text and _PLAIN_IN_DIRECTIVE.issuperset(text):
+        check_separator(text)
         return text
-    check_one_line(text)
+    check_directive(text)
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def check_directive(text: str) -> None:
+    """Refuse what can't be the value of a directive, whatever quotes are around it."""
+    check_one_line(text)
+    check_separator(text)
+
+
+def check_separator(text: str) -> None:
+    """Refuse the words that part the components of a heterogeneous job.
+
+    Slurm 20.11 finds them anywhere in a directive, inside a quoted word too, and takes what
+    stands behind them for options of another component; 22.05 and later only as the first word.
+    """
+    lowered = text.lower()
+    for word in ("hetjob", "packjob"):
+        if word in lowered:
+            raise Refusal(
+                f'the value holds the letters "{word}"',
+                why="Slurm 20.11 parts a heterogeneous job there, inside a value too",
+                fix=f"write it otherwise, say {word[:-3]}-job",
+            )
 
 
 def check_one_line(text: str) -> None:

@@ -123,6 +123,8 @@ def lift(script: BatchScript) -> Lifted:
             for directive, given in zip(line.directives, line.keys, strict=True):
                 if effective[_family(directive)] is not directive:
                     if directive.option == "mail-type":
+                        why = "the types of several lines are added up, which 26.05 doesn't do"
+                        notes.append((number, f"--mail-type is given again; {why}"))
                         continue
                     notes.append((number, f"--{directive.option} is given again; the last counts"))
                     continue
@@ -220,7 +222,10 @@ def _family(directive: Directive) -> str:
 
 
 def _merged_mail(keys: list[LiftedKey], found: dict[int, _Line]) -> tuple[LiftedKey, ...]:
-    """Slurm adds up the mail types of several directives; the last of any other option counts."""
+    """Slurm adds up the mail types of several directives; the last of any other option counts.
+
+    Not on 26.05, where the last one counts (seen on 26.05.5, and not on 24.11.5).
+    """
     types: list[str] = []
     for _, line in sorted(found.items()):
         for given in line.keys or ():

@@ -193,6 +193,11 @@ def _read(path: str) -> str:
         return ""
 
 
+def _one_line(text: str) -> str:
+    """A value of the script that is quoted in a clause can hold line breaks."""
+    return text if text.isprintable() else " ".join(text.split())
+
+
 def _diagnostic(answer: _Answer, job: Job) -> Diagnostic:
     rule, finding, location, length = answer
     # Edits are of the script, which a job file would only make again.
@@ -202,8 +207,8 @@ def _diagnostic(answer: _Answer, job: Job) -> Diagnostic:
         rule.name,
         rule.code,
         finding.severity or rule.severity,
-        finding.message,
-        finding.why,
+        _one_line(finding.message),
+        _one_line(finding.why),
         finding.fix,
         length,
         tuple(_locate(place, job)[0] for place in finding.also),

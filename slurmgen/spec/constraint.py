@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from slurmgen.errors import Refusal
-from slurmgen.quoting import check_one_line
+from slurmgen.quoting import check_directive
 from slurmgen.spec.blanks import without_blanks
 
 _TOKEN = re.compile(r"([A-Za-z0-9_.:%=+-]+)(\*[1-9][0-9]*)?|\)\*[1-9][0-9]*|[&|,()\[\]]")
@@ -14,7 +14,7 @@ _CLOSES = {")": "(", "]": "["}
 
 def canonical_constraint(text: str) -> str:
     """The constraint without blanks; raises Refusal for what cannot be balanced or read."""
-    check_one_line(text)
+    check_directive(text)
     squeezed = without_blanks(text, "&|,()[]*")
     position, stack, brackets, after_word = 0, "", 0, False
     while position < len(squeezed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurmgen.errors import Refusal
-from slurmgen.quoting import check_one_line, is_variable_name
+from slurmgen.quoting import check_directive, is_variable_name
 
 
 def canonical_export(text: str) -> str:
@@ -12,7 +12,7 @@ def canonical_export(text: str) -> str:
     A value with a comma is refused: Slurm keeps commas only inside quotes, and then the
     quotes too (seen on 20.11 to 26.05). `env:` takes any value.
     """
-    check_one_line(text)
+    check_directive(text)
     if text.upper() in ("ALL", "NONE", "NIL"):
         return text.upper()
     for item in text.split(","):

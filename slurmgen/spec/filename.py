@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from slurmgen.errors import Refusal
-from slurmgen.quoting import check_one_line
+from slurmgen.quoting import check_directive
 
 # %b, %r and %S are newer than 22.05, which writes them out literally.
 _TOKENS = "AajJnNstux%"
@@ -15,7 +15,7 @@ _MAX_BYTES = 4095
 
 def check_pattern(text: str) -> str:
     """The pattern as it is; raises Refusal for what would not become the file meant."""
-    check_one_line(text)
+    check_directive(text)
     if not text:
         raise Refusal("the file name is empty", why="it names nothing", fix="remove the key")
     if text.endswith("/"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slurmgen.errors import Refusal
-from slurmgen.quoting import check_one_line
+from slurmgen.quoting import check_directive
 from slurmgen.spec import catalog
 from slurmgen.spec.checks import Conflict, Refusals
 from slurmgen.spec.hints import OWN_KEYS
@@ -81,5 +81,5 @@ def _plugin_option(name: str, value: dict[str, Any]) -> str | None:
     given = value.get("value")
     if given is None or text(given) == "true":
         return None
-    check_one_line(text(given))
+    check_directive(text(given))
     return text(given)

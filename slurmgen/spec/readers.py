@@ -13,6 +13,7 @@ from typing import Any
 from slurmgen.errors import Refusal
 from slurmgen.quoting import (
     check_argument_length,
+    check_directive,
     check_encodable,
     check_one_line,
     is_variable_name,
@@ -144,7 +145,7 @@ def bash(value: Any) -> str:
 def name(value: Any) -> str:
     """Free text of one line, as Slurm keeps it."""
     given = text(value)
-    check_one_line(given)
+    check_directive(given)
     if not given.strip():
         raise Refusal("the value is empty", why="it would say nothing", fix="remove the key")
     size = len(given.encode())
@@ -223,7 +224,7 @@ def _license_list(value: Any) -> str:
 def directory(value: Any) -> str:
     """A folder that sbatch takes as it stands."""
     given = text(value)
-    check_one_line(given)
+    check_directive(given)
     if not given or given.startswith("~") or "$" in given:
         raise Refusal(
             f'"{given}" is not a folder',

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
-from slurmgen.quoting import check_one_line
+from slurmgen.quoting import check_directive
 from slurmgen.spec import catalog
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def check_option(name: str, value: str | None, version: str | None) -> str | Non
         if option.argument == "required":
             raise Refusal(f"{name} has no value", why="sbatch needs one", fix="give one")
         return None
-    check_one_line(given)
+    check_directive(given)
     if not given:
         raise Refusal(f"{name} is empty", why="it would say nothing", fix="remove it")
     if len(given.encode()) > 1024:

@@ -534,6 +534,13 @@ def test_what_is_no_fault(lines: str) -> None:
         ("#SBATCH --nodelist=n[1-2]-ib", "23.11", None),
         ("#SBATCH --ntasks-per-gpu=1 --gpus=1 --tres-per-task=cpu:1", "23.02", ERROR),
         ("#SBATCH --requeue=expedite", "25.11", None),
+        ("#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL", "24.11", None),
+        ("#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL", "26.05", WARNING),
+        ("#SBATCH --job-name=my-HetJob -N2", "20.11", ERROR),
+        ("#SBATCH -N2 # no hetjob", "20.11", ERROR),
+        ("#SBATCH --output=packjob/log", "20.11", ERROR),
+        ("#SBATCH -N2\n#SBATCH hetjob\n#SBATCH -N3", "20.11", None),
+        ("#SBATCH --job-name=my-HetJob -N2", "22.05", None),
     ],
 )
 def test_by_release(lines: str, slurm: str, expected: str | None) -> None:

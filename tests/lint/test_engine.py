@@ -123,3 +123,14 @@ def test_an_unknown_rule_is_refused(name: str) -> None:
 def test_a_misspelt_rule_is_guessed() -> None:
     assert registry.suggestion("unused-supression") == "write unused-suppression (SG020)"
     assert registry.suggestion("Unused_Suppression") == "write unused-suppression (SG020)"
+
+
+def test_a_message_is_one_line() -> None:
+    """A value with a line break in it would forge a line of the report."""
+    text = (
+        "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=8\n#SBATCH --gres=gpu:8\n"
+        'srun --container-image=pt.sqsh --export="\nA=1" python train.py\n'
+    )
+    found = engine.check(load("job.sbatch", text), registry.rules()).diagnostics
+    assert any(d.message == "--export= A=1 leaves out ALL" for d in found)
+    assert not any("\n" in d.message + d.why for d in found)

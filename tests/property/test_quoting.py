@@ -33,6 +33,11 @@ def test_bash_reads_words_back_byte_for_byte(words: list[str]) -> None:
     assert bash(script) == b"".join(word.encode() + b"\0" for word in words)
 
 
+def test_a_word_is_no_comparison() -> None:
+    """Bash takes either; Shellcheck takes `A==` for `[ A == ]` gone wrong."""
+    assert [bash_word(text) for text in ("=", "=x", "x=")] == ["'='", "'=x'", "x="]
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.lists(ARGUMENTS, min_size=1, max_size=20))
 def test_only_variables_in_braces_expand(texts: list[str]) -> None:

@@ -10,7 +10,9 @@ dashes, a blank behind a backslash, and words that sbatch reads over silently (b
 ## Why is this bad
 
 sbatch splits a line at blanks. A word that is neither an option nor its value ends it with
-"Invalid directive found in batch script". Up to 22.05 a backslash does not protect a blank.
+"Invalid directive found in batch script". Up to 22.05 a backslash does not protect a blank. Slurm
+20.11 takes `hetjob` for the start of another component wherever a directive holds these letters, in
+the job's name and in a comment too.
 
 ## Example
 
@@ -42,7 +44,7 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.options import place
-from slurmgen.lint.finding import Edit, Finding
+from slurmgen.lint.finding import Edit, Finding, Place
 from slurmgen.spec import catalog
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ _OPEN = re.compile(r"\$\([^)]*$|^[^`]*`[^`]*$|\$\{[^}]*$")
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 # The line on which a backslash protects a blank.
 _ESCAPES_SINCE = "24.11"
+_SEPARATOR = re.compile("(het|pack)job", re.IGNORECASE)
+# Seen on 20.11; 22.05 wants it to be the line's first word.
+_SEPARATES_ANYWHERE_BEFORE = "22.05"
 
 
 def check(job: Job) -> Iterator[Finding]:
@@ -75,6 +80,8 @@ def check(job: Job) -> Iterator[Finding]:
             )
         elif problem.kind == "stray-text" and not _is_expansion(job, problem):
             yield _stray(job, problem)
+    if job.slurm is not None and job.slurm < _SEPARATES_ANYWHERE_BEFORE:
+        yield from _separators(job)
 
 
 def _escaped(job: Job, problem: DirectiveProblem) -> Finding:
@@ -86,6 +93,22 @@ def _escaped(job: Job, problem: DirectiveProblem) -> Finding:
         "put the value in double quotes",
         severity=ERROR if known else WARNING,
     )
+
+
+def _separators(job: Job) -> Iterator[Finding]:
+    """Each `hetjob` that old versions take for a separator, on a line that has options."""
+    stray = {problem.line for problem in job.script.block.problems}
+    for line in sorted({directive.line for directive in job.script.directives} - stray):
+        text = job.script.lines[line - 1]
+        found = _SEPARATOR.search(text)
+        if found is not None:
+            yield Finding(
+                Place(line, found.start() + 1, len(found[0])),
+                f'the line holds the letters "{found[0]}"',
+                "up to 20.11 another component of the job starts there, and the line's options"
+                " are cut",
+                "write it otherwise, say het-job",
+            )
 
 
 def _stray(job: Job, problem: DirectiveProblem) -> Finding:

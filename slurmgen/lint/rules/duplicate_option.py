@@ -3,8 +3,8 @@
 ## What it does
 
 Finds options that a later directive overrides, also under another spelling (`-N` and `--nodes`).
-The same value twice does no harm, and mail types are added up. Each component of a heterogeneous
-job has its own.
+The same value twice does no harm, and mail types are added up, but not by Slurm 26.05. Each
+component of a heterogeneous job has its own.
 
 ## Why is this bad
 
@@ -58,9 +58,9 @@ SEVERITY = WARNING
 
 _SAME = {"tasks-per-node": "ntasks-per-node", "cluster": "clusters"}
 # Comma lists that can be written in one.
-_LISTS = ("export", "gres", "licenses", "exclude", "nodelist")
-# What Slurm adds up.
-_ADDED_UP = ("mail-type",)
+_LISTS = ("export", "gres", "licenses", "exclude", "nodelist", "mail-type")
+# Seen to add up the types of several lines until 24.11, and to take the last one on 26.05.
+_MAIL_OVERRIDES_SINCE = "26.05"
 
 
 def check(job: Job) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def check(job: Job) -> Iterator[Finding]:
         option = _SAME.get(directive.option, directive.option)
         given.setdefault((directive.component, option), []).append(directive)
     for (_, option), directives in given.items():
-        if option in _ADDED_UP:
+        if option == "mail-type" and (job.slurm is None or job.slurm < _MAIL_OVERRIDES_SINCE):
             continue
         last = directives[-1]
         lost = [d for d in directives if _meaning(d) != _meaning(last)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from slurmgen.errors import Refusal
+from slurmgen.spec import readers
 from slurmgen.spec.array import canonical_array
 from slurmgen.spec.begin import canonical_begin
 from slurmgen.spec.constraint import canonical_constraint
@@ -261,6 +262,11 @@ REFUSED: Table = {
         "%b": "write %j or %A_%a",
         "": "remove the key",
         "a\nb": "write it in one line, without control characters",
+        "logs/hetjob/%j": "write it otherwise, say het-job",
+    },
+    readers.name: {
+        "my-HetJob": "write it otherwise, say het-job",
+        "packjobs": "write it otherwise, say pack-job",
     },
     canonical_export: dict.fromkeys(
         ("", "A=b,c d", "1A=2", "A B", 'A="x,y"', "HOME,"), "put variables with values under env:"
