@@ -9,14 +9,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-INTERVAL_S = 0.2
+INTERVAL_S = 0.5
 """Between two questions, counted in steps, so that runs with short steps ask less often.
 
 A question costs up to a millisecond of CPU time on busy cores; a signal comes a minute or more
 before the end.
 """
 
-_MOST_STEPS = 64
+_MOST_STEPS = 256
 
 
 class Consensus:
