@@ -357,3 +357,24 @@ def test_fallbacks_of_nccl(text: str, lines: list[int]) -> None:
 def test_fallbacks_of_nccl_in_the_program(tmp_path: Path) -> None:
     program = 'import os\nos.environ["NCCL_IB_DISABLE"] = "1"\n'
     assert in_python("nccl_fallback_left_on", TASKS + RUN, program, tmp_path) == ["train.py:2"]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "expected"),
+    [
+        ("export OMP_NUM_THREADS=4", ["train.py:3"]),
+        # As Slurm has it anyway: all still take the first.
+        ("export CUDA_VISIBLE_DEVICES=0,1,2,3", ["train.py:3"]),
+        ("export ROCR_VISIBLE_DEVICES=0,1,2,3", ["train.py:3"]),
+        ("export CUDA_VISIBLE_DEVICES=1", []),
+        ("export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID", []),
+        ("export CUDA_VISIBLE_DEVICES=$GPUS", []),
+    ],
+)
+def test_a_mask_for_all_ranks_chooses_for_none(
+    assignment: str, expected: list[str], tmp_path: Path
+) -> None:
+    program = "import torch\nnet = torch.nn.Linear(4, 4)\nnet.cuda()\n"
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    text = f"{TASKS}{assignment}\nsrun python train.py\n"
+    assert found("no_set_device", text, tmp_path) == expected

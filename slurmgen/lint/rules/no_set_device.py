@@ -105,8 +105,10 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _is_masked(run: Run) -> bool:
-    return any(name in run.launch.environment for name in _MASKS) or any(
-        run.program.writes(*_MASKS)
+    """Whether a process may see one GPU only; a list of several leaves all on the first of them."""
+    given = (run.launch.environment.get(name) for name in _MASKS)
+    return any(run.program.writes(*_MASKS)) or any(
+        one is not None and "," not in (one.value.literal or "") for one in given
     )
 
 
