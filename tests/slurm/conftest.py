@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from slurmgen.cluster.profile import Profile
+from slurmgen.commands import check
 from slurmgen.plan import JobPlan, resolve
 from slurmgen.render import render
 from slurmgen.sandbox import Sandbox, Shape
@@ -111,6 +113,16 @@ class Cluster:
         profile: Profile = GENERIC,
     ) -> Ran:
         return self.finish(self.start(job, script=script, inside=inside, profile=profile))
+
+
+def run_check(
+    folder: Path, job: dict[str, Any], cluster: str | None, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    """The status and the report of `slurmgen check` about this job."""
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    status = check.run(str(path), cluster=cluster)
+    return status, capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
-from slurmgen.commands import check
 from slurmgen.errors import UnavailableError
 from slurmgen.plan import PlanError, resolve
 from slurmgen.render import render
@@ -23,7 +22,7 @@ from slurmgen.sandbox.like import shape_like
 from slurmgen.slurm import cluster as asked
 from slurmgen.spec.load import load_job
 from slurmgen.spec.time import format_time, parse_time
-from tests.slurm.conftest import ROOT
+from tests.slurm.conftest import ROOT, run_check
 from tests.slurm.test_like import SMALLER
 
 if TYPE_CHECKING:
@@ -151,15 +150,6 @@ def answer(site: Site, script: str) -> str:
     """ "" where Slurm takes the job, else what it says."""
     done = site.sandbox.run(["sbatch", "--test-only"], given=script)
     return done.stderr if done.returncode else ""
-
-
-def run_check(
-    folder: Path, job: dict[str, Any], cluster: str | None, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str]:
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(job))
-    status = check.run(str(path), cluster=cluster)
-    return status, capsys.readouterr().out
 
 
 def test_check_and_slurm_draw_the_same_line(
