@@ -68,7 +68,14 @@ class Site(NamedTuple):
         return own.example if own is not None and own.example else accounting.ACCOUNT
 
 
-@pytest.fixture(scope="module", params=SITES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        # On every version, one with limits of three kinds.
+        pytest.param(name, marks=pytest.mark.matrix if name == "archer2_gpu" else ())
+        for name in SITES
+    ],
+)
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
