@@ -16,9 +16,10 @@ import yaml
 
 from slurmgen.cluster.profile import Profile
 from slurmgen.commands import check
+from slurmgen.errors import UnavailableError
 from slurmgen.plan import JobPlan, resolve
 from slurmgen.render import render
-from slurmgen.sandbox import Sandbox, Shape
+from slurmgen.sandbox import Sandbox, Shape, accounting
 from slurmgen.slurm import sbatch
 from slurmgen.spec.job import JobSpec
 
@@ -113,6 +114,14 @@ class Cluster:
         profile: Profile = GENERIC,
     ) -> Ran:
         return self.finish(self.start(job, script=script, inside=inside, profile=profile))
+
+
+def skip_without_accounting(slurm: str = "") -> None:
+    """slurm: the version that is unpacked, where it isn't what this machine has."""
+    try:
+        accounting.find_programs(slurm)
+    except UnavailableError as error:
+        pytest.skip(f"needs a database: {error.fix}")
 
 
 def run_check(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import Sandbox, Shape, accounting
+from slurmgen.sandbox import Sandbox, Shape
+from tests.slurm.conftest import skip_without_accounting
 from tests.slurm.test_check import JOB, slurmgen
 
 if TYPE_CHECKING:
@@ -21,10 +21,7 @@ SHAPE = Shape(nodes=1, extra_conf=("AccountingStorageEnforce=associations,limits
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    try:
-        accounting.find_programs()
-    except UnavailableError as error:
-        pytest.skip(f"{error}: {error.fix}")
+    skip_without_accounting()
     directory = tmp_path_factory.mktemp("sandbox")
     with Sandbox.up(name="acct", shape=SHAPE, directory=directory, accounting=True) as sandbox:
         user = getpass.getuser()

@@ -14,7 +14,6 @@ from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
-from slurmgen.errors import UnavailableError
 from slurmgen.plan import PlanError, resolve
 from slurmgen.render import render
 from slurmgen.sandbox import Sandbox, accounting
@@ -22,7 +21,7 @@ from slurmgen.sandbox.like import shape_like
 from slurmgen.slurm import cluster as asked
 from slurmgen.spec.load import load_job
 from slurmgen.spec.time import format_time, parse_time
-from tests.slurm.conftest import ROOT, run_check
+from tests.slurm.conftest import ROOT, run_check, skip_without_accounting
 from tests.slurm.test_like import SMALLER
 
 if TYPE_CHECKING:
@@ -79,10 +78,7 @@ class Site(NamedTuple):
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    try:
-        accounting.find_programs()
-    except UnavailableError as error:
-        pytest.skip(f"{error}: {error.fix}")
+    skip_without_accounting()
     profile = load_profile(request.param, ROOT)
     directory = tmp_path_factory.mktemp("like")
     shape = shape_like(profile, NODES, accounting=True).shape

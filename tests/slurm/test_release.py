@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.sandbox import accounting, release
+from slurmgen.sandbox import release
 from slurmgen.sandbox.processes import find_processes
 from slurmgen.sandbox.programs import find_programs
-from tests.slurm.conftest import ROOT
+from tests.slurm.conftest import ROOT, skip_without_accounting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,10 +182,7 @@ def test_where_mounts_are_not_allowed(tmp_path: Path) -> None:
 @pytest.mark.slurm
 @pytest.mark.usefixtures("_unpacked")
 def test_accounting_is_of_that_version_too(tmp_path: Path) -> None:
-    try:
-        accounting.find_programs(VERSION)
-    except UnavailableError as error:
-        pytest.skip(f"{error}: {error.fix}")
+    skip_without_accounting(VERSION)
     root = ("--dir", str(tmp_path / "root"))
     up = ("up", *root, "--slurm", VERSION, "--like", "archer2_gpu", "--nodes", "1", "--accounting")
     status, _, said = slurmgen("sandbox", *up, cwd=tmp_path)

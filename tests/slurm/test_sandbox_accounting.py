@@ -13,28 +13,19 @@ from pathlib import Path
 import pytest
 
 from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import Sandbox, Shape, accounting, programs, release, remove
+from slurmgen.sandbox import Sandbox, Shape, accounting, release, remove
 from slurmgen.sandbox.folder import Folder
 from slurmgen.sandbox.processes import find_processes
-from tests.slurm.conftest import ROOT
+from tests.slurm.conftest import ROOT, skip_without_accounting
 
 pytestmark = pytest.mark.slurm
 
 PATIENCE = 60
 
 
-@pytest.fixture
-def _programs() -> None:
-    try:
-        programs.find_programs()
-        accounting.find_programs()
-    except UnavailableError as error:
-        pytest.skip(f"{error}: {error.fix}")
-
-
 @pytest.mark.matrix
-@pytest.mark.usefixtures("_programs")
 def test_sacct_shows_a_job_that_has_ended(tmp_path: Path) -> None:
+    skip_without_accounting()
     shape = Shape(nodes=1, gpus_per_node=2)
     with Sandbox.up(name="s", shape=shape, directory=tmp_path, accounting=True) as box:
         words = ["--parsable", "--wait", "--gres=gpu:a100:2", "--output=/dev/null", "--wrap=exit 3"]
@@ -75,12 +66,12 @@ def listens_at(pid: int) -> set[str]:
     return found
 
 
-@pytest.mark.usefixtures("_programs")
 @pytest.mark.parametrize("started", ["mariadb.log", "slurmdbd.log"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_start_that_is_ended_leaves_nothing(
     started: str, number: signal.Signals, tmp_path: Path
 ) -> None:
+    skip_without_accounting()
     folder = Folder.of("s", tmp_path)
     up = ["--name=s", f"--dir={tmp_path}", "--nodes=1", "--accounting"]
     starting = subprocess.Popen(
