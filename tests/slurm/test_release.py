@@ -231,8 +231,11 @@ def test_an_older_tree_is_not_taken_and_a_new_one_made_once(
     # As slurmgen had them before slurmdbd came along.
     older = tmp_path / "slurmgen" / "slurm" / VERSION
     (older / "usr").mkdir(parents=True)
+    killed = older.parent / release._LAYOUT / f".{VERSION}.killed"
+    (killed / "root").mkdir(parents=True)
     with ThreadPoolExecutor() as pool:
         trees = set(pool.map(release.unpacked, [VERSION] * 4))
     assert trees == {older.parent / release._LAYOUT / VERSION}
     assert made == [(VERSION, release.SUITES[VERSION])]
     assert (older / "usr").is_dir()
+    assert not killed.exists()
