@@ -117,10 +117,10 @@ def unpacked(version: str) -> Path:
     with (cache / f".{version}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not tree.is_dir():
-            # What a kill left behind.
+            # What a kill left behind; the last program that was started may still write there.
             for remains in cache.glob(f".{version}.*"):
                 if remains.is_dir():
-                    shutil.rmtree(remains)
+                    shutil.rmtree(remains, ignore_errors=True)
             with tempfile.TemporaryDirectory(prefix=f".{version}.", dir=cache) as folder:
                 _make(version, suite, Path(folder), tree)
     return tree
