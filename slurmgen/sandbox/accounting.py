@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 ACCOUNT = "sandbox"
 CLUSTER = "sandbox"
 
-_PACKAGES = {
-    "slurmdbd": "slurmdbd",
-    "sacctmgr": "slurm-client",
+_SLURM = {"slurmdbd": "slurmdbd", "sacctmgr": "slurm-client"}
+_DATABASE_SERVER = {
     "mariadbd": "mariadb-server",
     "mariadb-install-db": "mariadb-server",
     "mariadb": "mariadb-server",
@@ -44,34 +43,45 @@ USER = "$USER"
 
 
 class Programs(NamedTuple):
-    """The absolute paths of what accounting takes."""
+    """The absolute paths of what accounting takes.
+
+    unpacked: what `release.command()` is to show for slurmdbd and sacctmgr to be there; empty for
+    what this machine has itself. MariaDB is always this machine's.
+    """
 
     slurmdbd: str
     sacctmgr: str
     mariadbd: str
     install: str
     client: str
+    unpacked: str = ""
 
 
 def find_programs(unpacked: str = "") -> Programs:
     """Those of this machine; `UnavailableError` names the packages that are missing.
 
-    unpacked: the version of Slurm that they are to go with, where it isn't the machine's own.
+    unpacked: the version of Slurm that they go with, where it isn't the machine's own.
     """
-    if unpacked := unpacked or os.environ.get(release.ENTERED, ""):
-        raise UnavailableError(
-            f"accounting takes this machine's own Slurm, not {unpacked}",
-            fix="leave out --accounting or --slurm",
-        )
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SBIN))
-    found = {name: shutil.which(name, path=path) for name in _PACKAGES}
-    missing = {_PACKAGES[name]: None for name, where in found.items() if where is None}
+    own = release.is_shown(unpacked)
+    packages = {**_SLURM, **_DATABASE_SERVER} if own else _DATABASE_SERVER
+    found = {name: shutil.which(name, path=path) for name in packages}
+    missing = {packages[name]: None for name, where in found.items() if where is None}
     if missing:
         raise UnavailableError(
-            "--accounting takes slurmdbd and MariaDB, which this machine doesn't have",
+            f"--accounting takes {'slurmdbd and ' if own else ''}MariaDB, "
+            "which this machine doesn't have",
             fix=f"apt-get install --no-install-recommends {' '.join(missing)}",
         )
-    return Programs(*(where for where in found.values() if where is not None))
+    paths = {**release.PROGRAMS, **{name: where for name, where in found.items() if where}}
+    return Programs(
+        slurmdbd=paths["slurmdbd"],
+        sacctmgr=paths["sacctmgr"],
+        mariadbd=paths["mariadbd"],
+        install=paths["mariadb-install-db"],
+        client=paths["mariadb"],
+        unpacked=unpacked,
+    )
 
 
 def slurmdbd_conf(
@@ -148,6 +158,10 @@ def start_database(
         if made.returncode:
             raise _failure("mariadb-install-db", folder)
         check()
+        # slurmdbd would make it, by a connection for which newer MariaDB clients insist on TLS,
+        # and try again 5 s later.
+        initial = folder.path / "database.sql"
+        initial.write_text(f"create database {_DATABASE};\n")
         server = subprocess.Popen(
             [
                 programs.mariadbd,
@@ -155,6 +169,7 @@ def start_database(
                 *common,
                 f"--socket={_socket(folder)}",
                 f"--pid-file={data}/mariadbd.pid",
+                f"--init-file={initial}",
                 "--skip-networking",
                 "--skip-grant-tables",
                 # Nothing here outlives the machine.
@@ -193,6 +208,10 @@ def register(
     lines: what else sacctmgr is to do. slurmctld, which is not up yet, hears of no change after
     it has started.
     """
+
+    def sacctmgr(words: Sequence[str]) -> list[str]:
+        return release.command(programs.unpacked, [programs.sacctmgr, "--immediate", *words])
+
     deadline = time.monotonic() + _SECONDS
     for words in (
         ["add", "cluster", CLUSTER],
@@ -201,7 +220,7 @@ def register(
         # root is in an account called root from the start.
         ["modify", "user", "where", f"name={user}", "set", f"defaultaccount={ACCOUNT}"],
     ):
-        while (done := _run([programs.sacctmgr, "--immediate", *words], environment)).returncode:
+        while (done := _run(sacctmgr(words), environment)).returncode:
             check()
             if time.monotonic() > deadline:
                 raise _failure("slurmdbd", folder, done.stderr)
@@ -216,7 +235,7 @@ def register(
     for line in lines:
         check()
         words = [word.replace(USER, user) for word in line.split()]
-        done = _run([programs.sacctmgr, "--immediate", *words], environment)
+        done = _run(sacctmgr(words), environment)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()
             raise UnavailableError(

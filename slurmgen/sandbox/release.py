@@ -33,7 +33,9 @@ ENTERED = "SLURMGEN_SANDBOX_SLURM"
 PROGRAMS = {
     "slurmctld": "/usr/sbin/slurmctld",
     "slurmd": "/usr/sbin/slurmd",
+    "slurmdbd": "/usr/sbin/slurmdbd",
     "munged": "/usr/sbin/munged",
+    "sacctmgr": "/usr/bin/sacctmgr",
     "sinfo": "/usr/bin/sinfo",
 }
 """Where a process that has entered a version has its programs."""
@@ -41,12 +43,15 @@ PROGRAMS = {
 MOUNTS = "run as root, or in a container that allows mounts (docker run --privileged)"
 """What to do where `show()` can't."""
 
-_PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
+_PACKAGES = ("slurmctld", "slurmd", "slurmdbd", "slurm-client", "munge")
 _PLUGINS = "slurm-wlm"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _MIRROR = "http://deb.debian.org/debian"
+# Another one whenever a tree holds more than before: what a slurmgen made earlier may be in use,
+# by one that knows no other. 2: with slurmdbd.
+_LAYOUT = "2"
 # Root's, in the place where other users may read it: its own cache is closed to them.
-_ROOTS = Path("/var/cache/slurmgen/slurm")
+_ROOTS = Path("/var/cache/slurmgen/slurm", _LAYOUT)
 _MS_RDONLY = 1
 _MS_BIND = 4096
 
@@ -112,6 +117,10 @@ def unpacked(version: str) -> Path:
     with (cache / f".{version}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not tree.is_dir():
+            # What a kill left behind; the last program that was started may still write there.
+            for remains in cache.glob(f".{version}.*"):
+                if remains.is_dir():
+                    shutil.rmtree(remains, ignore_errors=True)
             with tempfile.TemporaryDirectory(prefix=f".{version}.", dir=cache) as folder:
                 _make(version, suite, Path(folder), tree)
     return tree
@@ -231,4 +240,4 @@ def _cache() -> Path:
     if os.geteuid() == 0:
         return _ROOTS
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().resolve() / "slurmgen" / "slurm"
+    return Path(base).expanduser().resolve() / "slurmgen" / "slurm" / _LAYOUT

@@ -251,7 +251,7 @@ def _start_accounting(
     namespaces: Namespaces | None,
     interruptions: Interruptions,
 ) -> None:
-    found = accounts.find_programs()
+    found = accounts.find_programs(programs.unpacked)
     environment = daemon_environment(folder)
     accounts.start_database(folder, found, environment, interruptions.check)
     daemon: dict[str, object] = {

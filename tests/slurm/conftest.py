@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from slurmgen.cluster.profile import Profile
+from slurmgen.commands import check
+from slurmgen.errors import UnavailableError
 from slurmgen.plan import JobPlan, resolve
 from slurmgen.render import render
-from slurmgen.sandbox import Sandbox, Shape
+from slurmgen.sandbox import Sandbox, Shape, accounting
 from slurmgen.slurm import sbatch
 from slurmgen.spec.job import JobSpec
 
@@ -111,6 +114,24 @@ class Cluster:
         profile: Profile = GENERIC,
     ) -> Ran:
         return self.finish(self.start(job, script=script, inside=inside, profile=profile))
+
+
+def skip_without_accounting(slurm: str = "") -> None:
+    """slurm: the version that is unpacked, where it isn't what this machine has."""
+    try:
+        accounting.find_programs(slurm)
+    except UnavailableError as error:
+        pytest.skip(f"needs a database: {error.fix}")
+
+
+def run_check(
+    folder: Path, job: dict[str, Any], cluster: str | None, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    """The status and the report of `slurmgen check` about this job."""
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    status = check.run(str(path), cluster=cluster)
+    return status, capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

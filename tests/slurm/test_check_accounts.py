@@ -7,31 +7,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import Sandbox, Shape, accounting
+from slurmgen.sandbox import Sandbox, Shape
+from tests.slurm.conftest import skip_without_accounting
 from tests.slurm.test_check import JOB, slurmgen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.matrix]
 SHAPE = Shape(nodes=1, extra_conf=("AccountingStorageEnforce=associations,limits,qos",))
 
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    try:
-        accounting.find_programs()
-    except UnavailableError as error:
-        pytest.skip(f"{error}: {error.fix}")
+    skip_without_accounting()
     directory = tmp_path_factory.mktemp("sandbox")
     with Sandbox.up(name="acct", shape=SHAPE, directory=directory, accounting=True) as sandbox:
         user = getpass.getuser()
         for words in (
             "add qos debug MaxWall=00:30:00 MaxTRESPerUser=gres/gpu=2 Flags=DenyOnLimit",
             "add qos secret",
-            f"modify user {user} where account=sandbox set qos=normal,debug",
+            "add qos few MaxSubmitJobsPerUser=3",
+            "add qos trial MaxTRESPerJob=gres/gpu=1",
+            f"modify user {user} where account=sandbox set qos=normal,debug,few",
+            "add account small cluster=sandbox",
+            f"add user {user} account=small MaxWall=00:20:00 MaxTRESPerJob=gres/gpu=2",
+            "add account trials cluster=sandbox",
+            f"add user {user} account=trials qos=trial defaultqos=trial",
         ):
             done = sandbox.run(["sacctmgr", "-i", *words.split()])
             assert done.returncode == 0, (words, done.stdout, done.stderr)
@@ -61,6 +64,12 @@ def test_detect_knows_them(sandbox: Sandbox, tmp_path: Path) -> None:
         ("account: others\n", ":6:10: error: account others is none of yours on sandbox "),
         ("qos: secret\n", ":6:6: error: QOS secret is none of those of account sandbox "),
         ("qos: debug\n", ":2:16: error: 4 GPUs in the job, and QOS debug allows 2 "),
+        ("qos: few\narray: 0-3\n", ":7:8: error: 4 tasks, and a user may have 3 jobs in QOS few "),
+        # Limits of the user's own in an account.
+        ("account: small\n", ":1:7: error: time 00:30:00 is over the 00:20:00 of account small "),
+        ("account: small\n", ":2:16: error: 4 GPUs in the job, and account small allows 2 "),
+        # A QOS that the job doesn't name.
+        ("account: trials\n", ":2:16: error: 4 GPUs in the job, and QOS trial allows 1 "),
     ],
 )
 def test_the_users_own(sandbox: Sandbox, tmp_path: Path, more: str, said: str) -> None:

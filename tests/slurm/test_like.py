@@ -14,7 +14,6 @@ from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
-from slurmgen.commands import check
 from slurmgen.errors import InvalidInput
 from slurmgen.plan import PlanError, resolve
 from slurmgen.render import render
@@ -24,7 +23,7 @@ from slurmgen.slurm import cluster as asked
 from slurmgen.spec.load import load_job
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import format_time, parse_time
-from tests.slurm.conftest import ROOT
+from tests.slurm.conftest import ROOT, run_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,19 +214,6 @@ def edges_of(site: Site, place: Partition | None, kind: NodeType) -> Iterator[Ed
         yield Edge({**job, "mem": f"{most}M"}, "mem", f"{most + 1}M", f"--mem={most + 1}M")
 
 
-def run_check(
-    site: Site,
-    folder: Path,
-    job: dict[str, Any],
-    cluster: str | None,
-    capsys: pytest.CaptureFixture[str],
-) -> tuple[int, str]:
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(job))
-    status = check.run(str(path), cluster=cluster)
-    return status, capsys.readouterr().out
-
-
 def test_check_and_slurm_draw_the_same_line(
     site: Site,
     tmp_path: Path,
@@ -246,14 +232,14 @@ def test_check_and_slurm_draw_the_same_line(
             continue
         seen.add(edge.key)
         assert answer(site, script) == "", edge
-        _, said = run_check(site, tmp_path, edge.job, site.name, capsys)
+        _, said = run_check(tmp_path, edge.job, site.name, capsys)
         assert " error: " not in said, edge
         assert answer(site, script, edge.option) != "", edge
         outside = {**edge.job, edge.key: edge.outside}
         # By the profile alone, then by what the cluster itself says.
-        status, said = run_check(site, tmp_path, outside, site.name, capsys)
+        status, said = run_check(tmp_path, outside, site.name, capsys)
         assert status == 2, edge
-        status, said = run_check(site, tmp_path, outside, None, capsys)
+        status, said = run_check(tmp_path, outside, None, capsys)
         assert status == 1, edge
         assert "[live-cluster SG005]" in said, edge
     if site.name != "perlmutter":

@@ -14,8 +14,6 @@ from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
-from slurmgen.commands import check
-from slurmgen.errors import UnavailableError
 from slurmgen.plan import PlanError, resolve
 from slurmgen.render import render
 from slurmgen.sandbox import Sandbox, accounting
@@ -23,7 +21,7 @@ from slurmgen.sandbox.like import shape_like
 from slurmgen.slurm import cluster as asked
 from slurmgen.spec.load import load_job
 from slurmgen.spec.time import format_time, parse_time
-from tests.slurm.conftest import ROOT
+from tests.slurm.conftest import ROOT, run_check, skip_without_accounting
 from tests.slurm.test_like import SMALLER
 
 if TYPE_CHECKING:
@@ -69,14 +67,18 @@ class Site(NamedTuple):
         return own.example if own is not None and own.example else accounting.ACCOUNT
 
 
-@pytest.fixture(scope="module", params=SITES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        # On every version, one with limits of three kinds.
+        pytest.param(name, marks=pytest.mark.matrix if name == "archer2_gpu" else ())
+        for name in SITES
+    ],
+)
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    try:
-        accounting.find_programs()
-    except UnavailableError as error:
-        pytest.skip(f"{error}: {error.fix}")
+    skip_without_accounting()
     profile = load_profile(request.param, ROOT)
     directory = tmp_path_factory.mktemp("like")
     shape = shape_like(profile, NODES, accounting=True).shape
@@ -151,15 +153,6 @@ def answer(site: Site, script: str) -> str:
     """ "" where Slurm takes the job, else what it says."""
     done = site.sandbox.run(["sbatch", "--test-only"], given=script)
     return done.stderr if done.returncode else ""
-
-
-def run_check(
-    folder: Path, job: dict[str, Any], cluster: str | None, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str]:
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(job))
-    status = check.run(str(path), cluster=cluster)
-    return status, capsys.readouterr().out
 
 
 def test_check_and_slurm_draw_the_same_line(

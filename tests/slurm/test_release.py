@@ -7,16 +7,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.sandbox import Sandbox, release
-from slurmgen.sandbox.programs import Programs, find_programs
-from slurmgen.sandbox.shape import Shape
-from tests.slurm.conftest import ROOT
+from slurmgen.sandbox import release
+from slurmgen.sandbox.processes import find_processes
+from slurmgen.sandbox.programs import find_programs
+from tests.slurm.conftest import ROOT, skip_without_accounting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,10 +179,63 @@ def test_where_mounts_are_not_allowed(tmp_path: Path) -> None:
     assert not (tmp_path / "root" / "default").exists()
 
 
-def test_accounting_is_of_the_machines_own_version(
+@pytest.mark.slurm
+@pytest.mark.usefixtures("_unpacked")
+def test_accounting_is_of_that_version_too(tmp_path: Path) -> None:
+    skip_without_accounting(VERSION)
+    root = ("--dir", str(tmp_path / "root"))
+    up = ("up", *root, "--slurm", VERSION, "--like", "archer2_gpu", "--nodes", "1", "--accounting")
+    status, _, said = slurmgen("sandbox", *up, cwd=tmp_path)
+    try:
+        assert status == 0, said
+
+        def shown(*words: str) -> str:
+            return slurmgen("sandbox", "exec", *root, "--", *words, cwd=tmp_path)[1]
+
+        assert shown("sacct", "-V").startswith(f"slurm-wlm {VERSION}.")
+        assert {"gpu-shd", "gpu-exc"} <= set(
+            shown("sacctmgr", "-nP", "show", "qos", "format=name").split()
+        )
+        log = tmp_path / "root" / "default" / "log" / "slurmdbd.log"
+        assert f"slurmdbd version {VERSION}." in log.read_text()
+        shown("srun", "--account=sandbox", "--partition=gpu", "--qos=gpu-shd", "true")
+        until = time.monotonic() + 60
+        while "COMPLETED" not in (rows := shown("sacct", "-nX", "--format=state")):
+            assert time.monotonic() < until, rows
+    finally:
+        slurmgen("sandbox", "down", *root, cwd=tmp_path)
+    assert list((tmp_path / "root").iterdir()) == []
+    assert find_processes(tmp_path / "root" / "default") == []
+
+
+@pytest.mark.usefixtures("_unpacked")
+def test_what_is_unpacked_is_whole() -> None:
+    tree = release.unpacked(VERSION)
+    assert [path for path in release.PROGRAMS.values() if not (tree / path[1:]).is_file()] == []
+    assert len(list(tree.glob("usr/lib/*/slurm-wlm/accounting_storage_mysql.so"))) == 1
+
+
+def test_an_older_tree_is_not_taken_and_a_new_one_made_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Programs("", "", "", "", version="24.11.5", unpacked="24.11")
-    monkeypatch.setattr("slurmgen.sandbox.sandbox.find_programs", lambda slurm: other)
-    with pytest.raises(UnavailableError, match=r"takes this machine's own Slurm, not 24\.11"):
-        Sandbox.up(slurm="24.11", accounting=True, directory=tmp_path, shape=Shape())
+    made = []
+
+    def make(version: str, suite: str, folder: Path, tree: Path) -> None:
+        made.append((version, suite))
+        (folder / "ready").mkdir()
+        (folder / "ready").rename(tree)
+
+    monkeypatch.setattr(release, "_make", make)
+    monkeypatch.setattr(release, "_ROOTS", tmp_path / "slurmgen" / "slurm" / release._LAYOUT)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    # As slurmgen had them before slurmdbd came along.
+    older = tmp_path / "slurmgen" / "slurm" / VERSION
+    (older / "usr").mkdir(parents=True)
+    killed = older.parent / release._LAYOUT / f".{VERSION}.killed"
+    (killed / "root").mkdir(parents=True)
+    with ThreadPoolExecutor() as pool:
+        trees = set(pool.map(release.unpacked, [VERSION] * 4))
+    assert trees == {older.parent / release._LAYOUT / VERSION}
+    assert made == [(VERSION, release.SUITES[VERSION])]
+    assert (older / "usr").is_dir()
+    assert not killed.exists()

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import Sandbox, Shape, accounting, programs
+from slurmgen.sandbox import Sandbox, Shape, accounting, release, remove
+from slurmgen.sandbox.folder import Folder
 from slurmgen.sandbox.processes import find_processes
+from tests.slurm.conftest import ROOT, skip_without_accounting
 
 pytestmark = pytest.mark.slurm
 
 PATIENCE = 60
 
 
+@pytest.mark.matrix
 def test_sacct_shows_a_job_that_has_ended(tmp_path: Path) -> None:
-    try:
-        programs.find_programs()
-        accounting.find_programs()
-    except UnavailableError as error:
-        pytest.skip(f"{error}: {error.fix}")
+    skip_without_accounting()
     shape = Shape(nodes=1, gpus_per_node=2)
     with Sandbox.up(name="s", shape=shape, directory=tmp_path, accounting=True) as box:
         words = ["--parsable", "--wait", "--gres=gpu:a100:2", "--output=/dev/null", "--wrap=exit 3"]
@@ -34,6 +36,8 @@ def test_sacct_shows_a_job_that_has_ended(tmp_path: Path) -> None:
             assert time.monotonic() < deadline, row
             time.sleep(0.1)
         assert box.run(["sacctmgr", "-i", "add", "qos", "debug"]).returncode == 0
+        # Each time it waits for five seconds.
+        assert "mysql_real_connect failed" not in (box.folder.log / "slurmdbd.log").read_text()
         listening = {
             address
             for process in find_processes(box.folder.path)
@@ -62,9 +66,41 @@ def listens_at(pid: int) -> set[str]:
     return found
 
 
+@pytest.mark.parametrize("started", ["mariadb.log", "slurmdbd.log"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_start_that_is_ended_leaves_nothing(
+    started: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    skip_without_accounting()
+    folder = Folder.of("s", tmp_path)
+    up = ["--name=s", f"--dir={tmp_path}", "--nodes=1", "--accounting"]
+    starting = subprocess.Popen(
+        [sys.executable, "-m", "slurmgen", "sandbox", "up", *up],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not (folder.log / started).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    starting.send_signal(number)
+    assert starting.wait(PATIENCE) in {-number, 128 + number}
+    if number == signal.SIGKILL:
+        assert remove("s", directory=tmp_path)
+    assert find_processes(folder.path) == []
+    assert not folder.path.exists()
+    assert not folder.short.exists()
+
+
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(accounting, "_SBIN", ())
     with pytest.raises(UnavailableError, match="slurmdbd and MariaDB") as error:
         accounting.find_programs()
     assert error.value.fix.endswith(" slurmdbd slurm-client mariadb-server")
+    # Of a version that is unpacked, only MariaDB is asked of this machine.
+    monkeypatch.setattr(release, "is_shown", lambda version: not version)
+    with pytest.raises(UnavailableError, match="--accounting takes MariaDB, which") as error:
+        accounting.find_programs("24.11")
+    assert error.value.fix.endswith("--no-install-recommends mariadb-server")
