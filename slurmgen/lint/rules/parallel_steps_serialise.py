@@ -10,8 +10,8 @@ their own or in other components of a heterogeneous job are passed over.
 ## Why is this bad
 
 From Slurm 20.11 on a step has what it takes for itself. A plain srun takes everything that the
-job has on its nodes, so the next one prints "Requested nodes are busy" and waits. On 22.05 two
-steps of 3 s took 6 s, with `--exact` alone still 6 s, with `--exact --mem=...` 3 s.
+job has on its nodes, so the next one waits (after two minutes it says "Requested nodes are busy").
+On 22.05 two steps of 3 s took 6 s, with `--exact` alone still 6 s, with `--exact --mem=...` 3 s.
 
 ## Example
 
