@@ -156,7 +156,7 @@ SCRIPTS = {
         srun echo task
         """,
     "side by side": """
-        #SBATCH --nodes=1 --ntasks=2 --gpus-per-node=2 --mem=2G
+        #SBATCH --nodes=1 --ntasks=2 --gres=gpu:2 --mem=2G
         two() {
           one "$@" &
           one "$@" &
@@ -166,6 +166,10 @@ SCRIPTS = {
         two > plain
         two --exact > exact
         two --exact --mem=900M > with-memory
+        """,
+    "gpus of a step": """
+        #SBATCH --nodes=1 --ntasks=1 --gpus-per-node=2
+        srun --gres=gpu:1 bash -c 'echo "$CUDA_VISIBLE_DEVICES"'
         """,
     "whole array": """
         #SBATCH --array=0-1
@@ -467,8 +471,18 @@ def test_more_tasks_than_gpus_see_the_same(jobs: dict[str, Job]) -> None:
     assert len({gpus for _, gpus in told}) == 1
 
 
-def test_a_node_to_oneself_is_without_its_gpus(jobs: dict[str, Job]) -> None:
-    assert jobs["exclusive"].log == "gpus none\n"
+def test_a_node_to_oneself_is_without_its_gpus(sandbox: Sandbox, jobs: dict[str, Job]) -> None:
+    none = release(sandbox) >= (22, 5)
+    assert jobs["exclusive"].log == ("gpus none\n" if none else "gpus 0,1,2,3\n")
+
+
+def test_fewer_gpus_for_a_step(sandbox: Sandbox, jobs: dict[str, Job]) -> None:
+    """srun takes what the job has asked for as an option of its own."""
+    log = jobs["gpus of a step"].log
+    if release(sandbox) >= (26, 5):
+        assert "--gpus-per-node and --gres=gpu are mutually exclusive" in log
+    else:
+        assert log == "0\n"
 
 
 def test_two_ways_to_ask_for_gpus(sandbox: Sandbox, jobs: dict[str, Job]) -> None:

@@ -147,6 +147,19 @@ def test_spawn_counts_from_0(ranks: Ranks) -> None:
     assert sorted(ended.out.split()) == ["0", "1"]
 
 
+def test_threads_where_nobody_says_how_many(ranks: Ranks) -> None:
+    """As many as there are CPUs; as cores, where a core is two CPUs."""
+    ranks.write(
+        "threads.py",
+        "import os\n"
+        "del os.environ['OMP_NUM_THREADS']\n"
+        "import torch\n"
+        "print(torch.get_num_threads(), len(os.sched_getaffinity(0)))\n",
+    )
+    threads, cpus = map(int, ranks.run("threads.py").out.split())
+    assert cpus / 2 <= threads <= cpus
+
+
 # --- data ----------------------------------------------------------------------------
 
 
