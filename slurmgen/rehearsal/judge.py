@@ -254,7 +254,7 @@ def _ended(
             "srun says: step creation temporarily disabled, retrying"
             if job.serial
             else f"the last that it said: {_tail(job.log)}",
-            "give the inner srun --overlap, or don't start it inside a task"
+            "give the inner srun --overlap --mem=0, or don't start it inside a task"
             if job.serial
             else "look at what the script waits for",
         )

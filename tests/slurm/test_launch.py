@@ -172,6 +172,21 @@ def test_plain_is_one_process_that_sees_every_gpu(cluster: Cluster) -> None:
 
 
 @pytest.mark.matrix
+def test_one_task_is_rank_0_of_1(cluster: Cluster) -> None:
+    (seen,) = probe(cluster, gpus_per_node=1).seen
+    assert (seen["env"]["RANK"], seen["env"]["WORLD_SIZE"]) == ("0", "1")
+
+
+@pytest.mark.matrix
+def test_a_node_whose_name_is_not_known(cluster: Cluster) -> None:
+    """Its address is taken, as Slurm has it."""
+    ran = probe(cluster, nodes=2, setup={"commands": ["getent() { return 2; }"]})
+    node = cluster.sandbox.run(["scontrol", "-o", "show", "node", "n1"]).stdout
+    address = node.split("NodeAddr=")[1].split()[0]
+    assert {seen["env"]["MASTER_ADDR"] for seen in ran.seen} == {address}
+
+
+@pytest.mark.matrix
 def test_the_environment_arrives_under_export_none(cluster: Cluster) -> None:
     """Slurm passes SLURM_EXPORT_ENV=NONE on to srun, which then starts without PATH."""
     path = cluster.sandbox.environment()["PATH"]
@@ -196,17 +211,20 @@ def test_array_tasks_have_ports_of_their_own(cluster: Cluster) -> None:
     assert len(set.union(*ports.values())) == 4
 
 
+DYING: dict[str, dict[str, Any]] = {
+    "srun": {"ntasks_per_node": 2},
+    "torchrun": {"gpus_per_node": 2, "launcher": "torchrun"},
+}
+
+
 @pytest.mark.matrix
-def test_a_dying_rank_ends_the_job_with_an_error(cluster: Cluster) -> None:
-    ran = cluster.run(
-        {
-            "nodes": 2,
-            "ntasks_per_node": 2,
-            "command": 'if [ "$RANK" = 3 ]; then exit 7; fi; sleep 300',
-        }
-    )
+@pytest.mark.parametrize("launcher", ["srun", pytest.param("torchrun", marks=pytest.mark.torch)])
+def test_a_dying_rank_ends_the_job_with_an_error(cluster: Cluster, launcher: str) -> None:
+    command = 'if [ "$RANK" = 3 ]; then exit 7; fi; sleep 300'
+    ran = cluster.run({"nodes": 2, "command": command, **DYING[launcher]})
     assert ran.status != 0
-    assert "task 3: Exited with exit code 7" in ran.log
+    task = "task 3: Exited with exit code 7" if launcher == "srun" else "task 1: Exited"
+    assert task in ran.log
 
 
 def test_a_failing_set_up_line_ends_the_job_before_the_program(cluster: Cluster) -> None:

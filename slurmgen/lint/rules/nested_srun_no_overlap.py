@@ -7,9 +7,13 @@ here-document, or in a Python program that calls it.
 
 ## Why is this bad
 
-From Slurm 20.11 on a step has its CPUs for itself. The inner srun asks for some of them, prints
-"Job step creation temporarily disabled, retrying (Requested nodes are busy)" and waits until
-the outer step ends, which waits for the inner one: the job hangs to its time limit.
+From Slurm 20.11 on a step has its CPUs for itself. The inner srun asks for some of them and waits
+until the outer step ends, which waits for the inner one: the job hangs to its time limit. After
+two minutes srun says "step creation temporarily disabled, retrying (Requested nodes are busy)".
+
+`--overlap` shares the CPUs. Where memory is counted by CPU (`--mem-per-cpu`, or the site's
+DefMemPerCPU) the inner srun is then refused: "Memory required by task is not available"; `--mem=0`
+shares that. 20.11 shares no GPUs either way: there start it outside the step.
 
 ## Example
 
@@ -30,12 +34,12 @@ srun bash -c 'srun nvidia-smi -L; python train.py'
 #SBATCH --ntasks=1
 #SBATCH --gpus-per-node=1
 #SBATCH --time=2:00:00
-srun bash -c 'srun --overlap nvidia-smi -L; python train.py'
+srun bash -c 'srun --overlap --mem=0 nvidia-smi -L; python train.py'
 ```
 
 ## References
 
-- srun(1), --overlap
+- srun(1), --overlap and --mem
 """
 
 from __future__ import annotations
@@ -65,7 +69,7 @@ _WHY = (
     "The outer step holds the CPUs that the inner one waits for, and waits for it: the job hangs "
     "until its time limit"
 )
-_FIX = "give the inner srun --overlap, or start it outside the step"
+_FIX = "give the inner srun --overlap --mem=0, or start it outside the step"
 _SRUN = re.compile(r"(?:^|[\s;&|/])srun\s(?![^;&|]*--overlap)")
 
 
@@ -120,4 +124,5 @@ def _is_elsewhere(step: Step) -> bool:
 
 def _edits(job: Job, step: Step) -> Iterator[Edit]:
     if job.text[step.start : step.end] == "srun":
-        yield Edit(step.end, step.end, " --overlap")
+        memory = step.option("mem", "mem-per-cpu", "mem-per-gpu")
+        yield Edit(step.end, step.end, " --overlap" if memory else " --overlap --mem=0")

@@ -10,8 +10,11 @@ their own or in other components of a heterogeneous job are passed over.
 ## Why is this bad
 
 From Slurm 20.11 on a step has what it takes for itself. A plain srun takes everything that the
-job has on its nodes, so the next one prints "Requested nodes are busy" and waits. On 22.05 two
-steps of 3 s took 6 s, with `--exact` alone still 6 s, with `--exact --mem=...` 3 s.
+job has on its nodes, so the next one waits (after two minutes it says "Requested nodes are busy").
+On 22.05 two steps of 3 s took 6 s, with `--exact` alone still 6 s, with `--exact --mem=...` 3 s.
+
+Where the job asks for GPUs by `--gpus-per-node`, srun of 26.05 refuses `--gres=gpu:1`: ask in the
+same way for both.
 
 ## Example
 
@@ -19,7 +22,7 @@ steps of 3 s took 6 s, with `--exact` alone still 6 s, with `--exact --mem=...` 
 #!/bin/bash
 #SBATCH --nodes=1
 #SBATCH --ntasks=2
-#SBATCH --gpus-per-node=2
+#SBATCH --gres=gpu:2
 #SBATCH --mem=64G
 #SBATCH --time=2:00:00
 for seed in 0 1; do
@@ -34,7 +37,7 @@ wait
 #!/bin/bash
 #SBATCH --nodes=1
 #SBATCH --ntasks=2
-#SBATCH --gpus-per-node=2
+#SBATCH --gres=gpu:2
 #SBATCH --mem=64G
 #SBATCH --time=2:00:00
 for seed in 0 1; do

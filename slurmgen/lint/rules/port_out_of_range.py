@@ -9,7 +9,7 @@ it seldom does, as `$RANDOM`.
 
 A port has 16 bits, and those below 1024 belong to root. A job id soon has seven digits:
 `$SLURM_JOB_ID` is never a port, and `$((60000 + SLURM_JOB_ID % 10000))` is none for four jobs in
-ten. torch refuses such a port ("must be an integer between 0 and 65536"; 2.13).
+ten. torchrun refuses such a port ("must be an integer between 0 and 65536"; 2.13).
 
 ## Example
 
