@@ -251,7 +251,8 @@ def _ended(
             "a step waits for nodes that the step around it holds"
             if job.serial
             else "the job came to a stop before its program was started",
-            "srun says: step creation temporarily disabled, retrying"
+            "Slurm keeps it back until they are free, which they never are: step creation "
+            "temporarily disabled"
             if job.serial
             else f"the last that it said: {_tail(job.log)}",
             "give the inner srun --overlap --mem=0, or don't start it inside a task"

@@ -32,7 +32,11 @@ _COMES_BACK, _TELL = 3.0, 4.0
 _POLL = 0.05
 # A second run, in which every program fails, is for jobs up to this many ranks.
 _MOST_RANKS_TO_FAIL = 64
-_BUSY_TEXT = re.compile(r"step creation temporarily disabled|Requested nodes are busy")
+# Of an srun that waits for another step to end, or has waited: since 23.02 or later it says so
+# only then.
+_BUSY_TEXT = re.compile(
+    r"step creation temporarily disabled|Requested nodes are busy|srun: Step created for "
+)
 
 
 class Job(NamedTuple):
@@ -182,7 +186,7 @@ class _Run:
         heard: bool | None = None
         size, changed, opened = -1, time.monotonic(), 0.0
         gpus: dict[str, dict[str, frozenset[str]]] = {}
-        hung = left = False
+        hung = left = serial = False
         ended: float | None = None
         while True:
             states = sbatch.job_states(sbatch.Submitted(self.job_id, None), self.environment) or []
@@ -221,8 +225,8 @@ class _Run:
             if quiet > _GIVE_UP and not waiting:
                 (stage.path / "give-up").touch()
             over = now - self.start if self.settings.real else quiet
-            if not hung and not waiting and over > self._patience():
-                hung = True
+            if not hung and not waiting and over > self._patience(quiet):
+                hung, serial = True, self._step_waits()
                 self.sandbox.run(["scancel", self.job_id])
             time.sleep(_POLL)
         left = left or (opened == 0.0 and heard is None and self._waiting() > 0)
@@ -238,7 +242,7 @@ class _Run:
             log,
             hung,
             left,
-            _BUSY_TEXT.search(log) is not None,
+            serial or _BUSY_TEXT.search(log) is not None,
             time.monotonic() - self.start,
             tuple(sorted(os.listdir(self.log / "output"))),
             heard,
@@ -249,10 +253,14 @@ class _Run:
             return _HOLD
         return _HOLD_FOR_MORE + self.rehearsed.shape.node_count / 16
 
-    def _patience(self) -> float:
-        if not self.settings.real and _BUSY_TEXT.search(self._log()):
+    def _patience(self, quiet: float) -> float:
+        if not self.settings.real and quiet > _BUSY and self._step_waits():
             return _BUSY
         return self.settings.limit
+
+    def _step_waits(self) -> bool:
+        """Whether an srun waits for what other steps hold; not every release says so itself."""
+        return "State=PENDING" in self._control("show", "step", self.job_id)
 
     def _may_come_back(self) -> bool:
         """Whether the job was told to save, and has not been started again yet."""

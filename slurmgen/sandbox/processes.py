@@ -169,15 +169,14 @@ def _started(pid: int) -> str:
 def _belongs(process: Path, folder: Path) -> bool:
     try:
         environment = set((process / "environ").read_bytes().split(b"\0"))
-        if not environment - {b""}:
-            # slurmstepd writes its title over its environment; it works in the folder of
-            # its slurmd's log.
-            is_step = (process / "comm").read_text() == "slurmstepd\n"
-            return is_step and (process / "cwd").readlink() == folder / "log"
+        if os.fsencode(f"{MARKER}={folder}") in environment:
+            return True
+        if (process / "comm").read_text() == "slurmstepd\n":
+            # It writes its title over its environment, of which 24.11 leaves scraps behind. It
+            # works in the folder of its slurmd's log.
+            return (process / "cwd").readlink() == folder / "log"
     except OSError:
         return False
-    if os.fsencode(f"{MARKER}={folder}") in environment:
-        return True
     # A job's own process, which may have left its step (setsid, nohup). The user's shells
     # have SLURM_CONF alone: `exec` started them, not Slurm.
     configuration = (folder / "slurm.conf", folder / "slurmd.conf")

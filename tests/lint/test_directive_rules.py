@@ -530,6 +530,8 @@ def test_what_is_no_fault(lines: str) -> None:
         ("#SBATCH --output=%x-%b.out", "24.11", None),
         ("#SBATCH --dependency=1,2?3", "26.05", ERROR),
         ("#SBATCH --gres=gpu:1 --gpu-bind=none", "20.11", ERROR),
+        ("#SBATCH -N1 -w n1,n2", "22.05", ERROR),
+        ("#SBATCH -N1 -w n1,n2", "24.11", WARNING),
         ("#SBATCH --nodelist=n[1-2]-ib", "22.05", ERROR),
         ("#SBATCH --nodelist=n[1-2]-ib", "23.11", None),
         ("#SBATCH --ntasks-per-gpu=1 --gpus=1 --tres-per-task=cpu:1", "23.02", ERROR),

@@ -7,8 +7,9 @@ in `--exclude`. Fewer names than nodes are fine: Slurm adds others.
 
 ## Why is this bad
 
-sbatch refuses the job: "invalid number of nodes (-N 2-1)", or the controller does. All named nodes
-are allocated, not some of them.
+Up to 22.05 sbatch refuses the job: "invalid number of nodes (-N 2-1)". 24.11 takes it, and gives
+it as many of the named nodes as `--nodes` says: a warning, where that is known to be the Slurm.
+A node that is named and excluded is never given.
 
 ## Example
 
@@ -39,7 +40,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
+from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import Refusal
 from slurmgen.lint.facts.options import expands, place
 from slurmgen.lint.finding import Finding
@@ -55,6 +56,9 @@ NAME = "nodelist-mismatch"
 CODE = "SG118"
 SEVERITY = ERROR
 
+# Refused by 22.05; none between the two was seen.
+_TAKEN_SINCE = "24.11"
+
 
 def check(job: Job) -> Iterator[Finding]:
     for request in job.script.requests:
@@ -64,11 +68,16 @@ def check(job: Job) -> Iterator[Finding]:
         if nodelist is None or not named:
             continue
         if nodes is not None and request.nodes is not None and len(named) > request.nodes[1]:
+            is_taken = job.slurm is not None and job.slurm >= _TAKEN_SINCE
+            most = request.nodes[1]
             yield Finding(
                 place(nodelist),
                 f"{len(named)} nodes are named, and --nodes={nodes.value}",
-                f"sbatch says: invalid number of nodes (-N {len(named)}-{request.nodes[1]})",
+                f"the job gets {most} of them"
+                if is_taken
+                else f"sbatch says: invalid number of nodes (-N {len(named)}-{most})",
                 f"write --nodes={len(named)}, or name fewer",
+                WARNING if is_taken else None,
                 also=(place(nodes),),
             )
         both = sorted(named & _hosts(request, "exclude"))

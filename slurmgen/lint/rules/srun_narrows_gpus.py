@@ -9,8 +9,8 @@ GPUs than it has processes, in a job that has more.
 
 These options are for the whole step, not for each task: `srun --gres=gpu:1` with four tasks
 gives all four the same GPU (CUDA_VISIBLE_DEVICES=0 in each, seen on 22.05), and the other GPUs
-of the job idle. NCCL refuses it as "Duplicate GPU detected". A step gets the job's GPUs
-without any option.
+of the job idle. NCCL refuses it as "Duplicate GPU detected". On 26.05 srun itself refuses
+`--gres=gpu:1` in a job with `--gpus-per-node`. A step gets the job's GPUs without any option.
 
 ## Example
 
