@@ -139,7 +139,7 @@ def _online(planned: Planned, text: str) -> list[Diagnostic]:
     verdict = judge(planned.spec, ask, plan.directives, live, facts)
     found = [_of_problem(p, planned, LIVE, ERROR) for p in verdict.refusals]
     found += [_of_problem(p, planned, DOUBTFUL, WARNING) for p in verdict.doubts]
-    said = _asked_of_slurm(text)
+    said = _asked_of_slurm(text, verdict.untestable)
     if said is not None and not verdict.refusals:
         found.append(_of_slurm(said, lambda key: planned.source.locate((key,) if key else ())))
     return found
@@ -151,21 +151,27 @@ def _online_script(script: Script) -> list[Diagnostic]:
 
     facts = live_facts()
     live = live_profile(facts, with_names=True)
-    found, is_refused = check_script.online(script, live, facts)
-    said = _asked_of_slurm(script.job.text)
+    found, is_refused, untestable = check_script.online(script, live, facts)
+    said = _asked_of_slurm(script.job.text, untestable)
     if said is not None and not is_refused:
         found.append(_of_slurm(said, lambda key: check_script.locate(script, key)))
     return found
 
 
-def _asked_of_slurm(text: str) -> str | None:
-    """What sbatch --test-only refuses the script for; where it takes it, its estimate is noted."""
+def _asked_of_slurm(text: str, untestable: str) -> str | None:
+    """What sbatch --test-only refuses the script for; where it takes it, its estimate is noted.
+
+    untestable: why it may be wrong about the script's nodes, if it may.
+    """
     from slurmgen.slurm import sbatch
 
     environment, _ = sbatch.clean_environment(os.environ)
     try:
         answer = sbatch.submit(text, environment=environment, test_only=True)
     except sbatch.Refused as refused:
+        if untestable and "node configuration is not available" in refused.said:
+            report.note(f"slurmgen: sbatch --test-only refuses the job: {untestable}")
+            return None
         return refused.said
     report.note(str(answer))
     return None

@@ -100,20 +100,21 @@ def offline(script: Script) -> list[Diagnostic]:
     return found
 
 
-def online(script: Script, live: Profile, facts: Facts) -> tuple[list[Diagnostic], bool]:
-    """What the cluster has against it, and whether it can't run there."""
+def online(script: Script, live: Profile, facts: Facts) -> tuple[list[Diagnostic], bool, str]:
+    """What the cluster has against it, whether it can't run there, and `Verdict.untestable`."""
     from slurmgen.cluster.live.verdict import judge
 
     job, fine = script.job, _sound(script.job)
     found: list[Diagnostic] = []
-    refused = False
+    refused, untestable = False, ""
     for request in script.requests:
         spec, ask, written = asked(request, live, fine, [])
         verdict = judge(spec, ask, written, live, facts)
         found += _diagnostics(verdict.refusals, request, job, LIVE, ERROR)
         found += _diagnostics(verdict.doubts, request, job, DOUBTFUL, WARNING)
         refused = refused or bool(verdict.refusals)
-    return found, refused
+        untestable = untestable or verdict.untestable
+    return found, refused, untestable
 
 
 def locate(script: Script, key: str) -> tuple[Location, int]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # The controller's host name, where it has one of its own.
 CONTROLLER = "ctl"
+# What the names of nodes that are powered off begin with.
+_OFF = "off"
 
 
 class Setting(NamedTuple):
@@ -133,6 +135,13 @@ def _settings(shape: Shape, setting: Setting) -> dict[str, str]:
     }
     if any(group.gres for group in shape.node_groups):
         settings["GresTypes"] = "gpu"
+    if any(group.powered_off for group in shape.node_groups):
+        # Without these two Slurm would call such nodes down, and without the third hide them.
+        settings |= {
+            "SuspendProgram": "/bin/true",
+            "ResumeProgram": "/bin/true",
+            "PrivateData": "cloud",
+        }
     if setting.accounting:
         settings |= accounting.slurm_settings(
             folder,
@@ -160,6 +169,10 @@ def _node_lines(shape: Shape, addresses: Layout) -> list[str]:
             f"NodeName=n{i} NodeAddr={addresses.node(i)} Port={addresses.node_port(i)} {common}"
             for i in shape.numbers(index)
         ]
+        if group.powered_off:
+            lines.append(
+                f"NodeName={_bracketed(_OFF, shape.powered_off(index))} {common} State=CLOUD"
+            )
     return lines
 
 
@@ -191,8 +204,15 @@ def _partition_lines(shape: Shape) -> list[str]:
 
 
 def _names(shape: Shape, group: int) -> str:
-    numbers = shape.numbers(group)
-    return f"n[{numbers[0]}-{numbers[-1]}]" if len(numbers) > 1 else f"n{numbers[0]}"
+    names = [_bracketed("n", shape.numbers(group))]
+    if shape.node_groups[group].powered_off:
+        names.append(_bracketed(_OFF, shape.powered_off(group)))
+    return ",".join(names)
+
+
+def _bracketed(prefix: str, numbers: range) -> str:
+    first, last = numbers[0], numbers[-1]
+    return f"{prefix}{first}" if first == last else f"{prefix}[{first}-{last}]"
 
 
 def _gres_conf(shape: Shape, setting: Setting) -> str:

@@ -56,10 +56,13 @@ class Like(NamedTuple):
     told: tuple[str, ...]
 
 
-def shape_like(profile: Profile, nodes: int, *, accounting: bool = False) -> Like:
+def shape_like(
+    profile: Profile, nodes: int, *, accounting: bool = False, powered_off: int = 0
+) -> Like:
     """A sandbox like the cluster, with at most `nodes` nodes of each kind.
 
-    accounting: whether it will keep accounts.
+    accounting: whether it will keep accounts. powered_off: how many nodes of each kind at most
+    Slurm knows beside them, so that it can be asked about larger jobs than run here.
     Raises UsageError for a profile that knows no kind of node.
     """
     if not profile.node_types:
@@ -68,9 +71,17 @@ def shape_like(profile: Profile, nodes: int, *, accounting: bool = False) -> Lik
             fix="choose another one (slurmgen cluster list), or give --nodes, --gpus and so on",
         )
     told: list[str] = []
-    everywhere = sorted(_features_of_all(profile))
-    groups = tuple(_group(kind, nodes, everywhere, told) for kind in profile.node_types)
-    partitions = _partitions(profile, has_qos=accounting)
+    common = sorted(_features_of_all(profile))
+    groups = tuple(
+        replace(
+            _group(kind, nodes, common, told),
+            powered_off=max(0, min(powered_off, (kind.count or nodes + powered_off) - nodes)),
+        )
+        for kind in profile.node_types
+    )
+    partitions = tuple(
+        _partition(one, groups, profile, has_qos=accounting) for one, groups in _partitions(profile)
+    )
     if len(partitions) > 1 and not any(partition.default for partition in profile.partitions):
         told.append(f"the profile knows no default partition; here it is {partitions[0].name}")
     if any("clusters" in options for options in _directives(profile)):
@@ -96,7 +107,7 @@ def _sacctmgr(profile: Profile) -> Iterator[str]:
     """The profile's QOS, and its example of an account, of whoever runs the sandbox."""
     for qos in profile.qos:
         yield _qos(qos.name, _limits(qos, _SETTINGS), _flags(qos))
-    for partition in profile.partitions:
+    for partition, _ in _partitions(profile):
         limits = _limits(partition, _PARTITION_KEYS)
         if limits:
             yield _qos(f"{_OF_PARTITION}{partition.name}", limits, ["DenyOnLimit"])
@@ -150,7 +161,7 @@ def _bound(place: Selectable, key: str) -> Any:
     return value
 
 
-def _group(kind: NodeType, nodes: int, everywhere: list[str], told: list[str]) -> NodeGroup:
+def _group(kind: NodeType, nodes: int, common: list[str], told: list[str]) -> NodeGroup:
     has_gpus = bool(kind.gpu or kind.gpus_per_node)
     gpus = kind.gpus_per_node or (_GPUS if has_gpus else 0)
     cpus = kind.cpus or (kind.cpus_per_gpu or 0) * gpus or _CPUS
@@ -169,7 +180,7 @@ def _group(kind: NodeType, nodes: int, everywhere: list[str], told: list[str]) -
     if unknown:
         told.append(f"the profile does not know {kind.name} nodes whole: {', '.join(unknown)}")
     chosen = features(kind.select.constraint or "")
-    own = dict.fromkeys([*(kind.features or ()), *chosen, *everywhere])
+    own = dict.fromkeys([*(kind.features or ()), *chosen, *common])
     return NodeGroup(
         nodes=min(kind.count or nodes, nodes),
         gpus_per_node=gpus,
@@ -192,25 +203,45 @@ def _features_of_all(profile: Profile) -> set[str]:
     return {word for text in given if text for word in features(text)}
 
 
-def _partitions(profile: Profile, *, has_qos: bool) -> tuple[PartitionShape, ...]:
+def _partitions(profile: Profile) -> list[tuple[Partition, tuple[int, ...]]]:
+    """Each with its node groups: the profile's, and those that jobs there name or go to."""
+    from slurmgen.cluster.profile import Partition
+
     known = sorted(profile.partitions, key=_rank)
-    found = [_partition(partition, profile, has_qos=has_qos) for partition in known]
+    found = [(one, _groups(one.name, one.node_types, profile)) for one in known]
     names = {partition.name for partition in known}
-    usual = profile.defaults.get("partition")
-    if usual is not None and usual not in names:
-        names.add(usual)
-        found.append(_words(usual, _groups(usual, (), profile), {}, profile))
+    chosen = [profile.defaults.get("partition")]
     for kind in profile.node_types:
-        for name in (kind.select.partition or "").split(","):
-            if name and name not in names:
-                names.add(name)
-                found.append(_words(name, _groups(name, (), profile), {}, profile))
-    taken = {group for partition in found for group in partition.groups}
+        chosen += (kind.select.partition or "").split(",")
+    for name in chosen:
+        if name and name not in names:
+            names.add(name)
+            found.append((Partition(name=name), _groups(name, (), profile)))
+    taken = {group for _, groups in found for group in groups}
     rest = tuple(index for index in range(len(profile.node_types)) if index not in taken)
-    if rest and all(partition.groups for partition in found):
+    if rest and all(groups for _, groups in found):
         # No partition is named for them, so it is where a job goes that names none.
-        found.insert(0, _words(_PARTITION, rest if taken else (), {}, profile))
-    return tuple(found)
+        found.insert(0, (Partition(name=_PARTITION), rest if taken else ()))
+    bounds = _everywhere(profile)
+    return [(_tightened(partition, bounds), groups) for partition, groups in found]
+
+
+def _everywhere(profile: Profile) -> dict[str, Any]:
+    """The cluster's own bounds, which Slurm has for each partition; none with a condition."""
+    found: dict[str, Any] = {}
+    for limit in profile.limits:
+        if limit.when == type(limit.when)():
+            for key in (*_SETTINGS, "max_mem"):
+                value = getattr(limit, key)
+                if value is not None:
+                    found[key] = _tightest(key, found.get(key), value)
+    return found
+
+
+def _tightened(partition: Partition, bounds: Mapping[str, Any]) -> Partition:
+    return partition.model_copy(
+        update={key: _tightest(key, _bound(partition, key), value) for key, value in bounds.items()}
+    )
 
 
 def _rank(partition: Partition) -> tuple[bool, bool, float]:
@@ -222,8 +253,9 @@ def _rank(partition: Partition) -> tuple[bool, bool, float]:
     return not partition.default, not unnamed, longest if unnamed else 0
 
 
-def _partition(partition: Partition, profile: Profile, *, has_qos: bool) -> PartitionShape:
-    groups = _groups(partition.name, partition.node_types, profile)
+def _partition(
+    partition: Partition, groups: tuple[int, ...], profile: Profile, *, has_qos: bool
+) -> PartitionShape:
     limits: dict[str, Any] = {}
     for field in ("max_time", "min_nodes", "max_nodes", "max_mem"):
         value = _bound(partition, field)
@@ -232,11 +264,24 @@ def _partition(partition: Partition, profile: Profile, *, has_qos: bool) -> Part
             others = [getattr(qos, field) for qos in profile.qos]
             value = _loosest(field, [value, *(other for other in others if other is not None)])
         limits[field] = value
-    shape = _words(partition.name, groups, limits, profile, is_preemptible=partition.preemptible)
+    seconds = parse_time(limits["max_time"] or "0")
+    further = []
+    if limits["max_mem"] is not None:
+        further.append(f"MaxMemPerNode={parse_memory(limits['max_mem'])}")
+    if profile.gpus.form == "none":
+        further.append("OverSubscribe=EXCLUSIVE")
+    if profile.preemption:
+        further.append(f"PriorityTier={1 if partition.preemptible else 2}")
     if has_qos and _limits(partition, _PARTITION_KEYS):
-        own = f"QOS={_OF_PARTITION}{partition.name}"
-        shape = replace(shape, further=(*shape.further, own))
-    return shape
+        further.append(f"QOS={_OF_PARTITION}{partition.name}")
+    return PartitionShape(
+        name=partition.name,
+        groups=groups,
+        max_minutes=None if seconds is None else max(1, seconds // 60),
+        min_nodes=limits["min_nodes"] or 1,
+        max_nodes=limits["max_nodes"],
+        further=tuple(further),
+    )
 
 
 def _loosest(field: str, values: Iterable[Any]) -> Any:
@@ -244,40 +289,22 @@ def _loosest(field: str, values: Iterable[Any]) -> Any:
     if not values or None in values:
         # A condition without this bound lets everything through.
         return None
-
-    def size(value: Any) -> float:
-        if field.endswith("time"):
-            seconds = parse_time(value)
-            return float("inf") if seconds is None else seconds
-        return parse_memory(value) if field == "max_mem" else value
-
-    return min(values, key=size) if field.startswith("min") else max(values, key=size)
+    choose = min if field.startswith("min") else max
+    return choose(values, key=lambda value: _size(field, value))
 
 
-def _words(
-    name: str,
-    groups: tuple[int, ...],
-    limits: dict[str, Any],
-    profile: Profile,
-    *,
-    is_preemptible: bool = False,
-) -> PartitionShape:
-    seconds = parse_time(limits.get("max_time") or "0")
-    further = []
-    if limits.get("max_mem") is not None:
-        further.append(f"MaxMemPerNode={parse_memory(limits['max_mem'])}")
-    if profile.gpus.form == "none":
-        further.append("OverSubscribe=EXCLUSIVE")
-    if profile.preemption:
-        further.append(f"PriorityTier={1 if is_preemptible else 2}")
-    return PartitionShape(
-        name=name,
-        groups=groups,
-        max_minutes=None if seconds is None else max(1, seconds // 60),
-        min_nodes=limits.get("min_nodes") or 1,
-        max_nodes=limits.get("max_nodes"),
-        further=tuple(further),
+def _tightest(field: str, *values: Any) -> Any:
+    choose = max if field.startswith("min") else min
+    return choose(
+        (value for value in values if value is not None), key=lambda value: _size(field, value)
     )
+
+
+def _size(field: str, value: Any) -> float:
+    if field.endswith("time"):
+        seconds = parse_time(value)
+        return float("inf") if seconds is None else seconds
+    return float(parse_memory(value) if field == "max_mem" else value)
 
 
 def _groups(name: str, kinds: tuple[str, ...], profile: Profile) -> tuple[int, ...]:

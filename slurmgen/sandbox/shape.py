@@ -10,6 +10,8 @@ from slurmgen.errors import UsageError
 
 # Node addresses and ports are laid out for this many; see addresses.py.
 MAX_NODES = 1024
+# Slurm's own most, in one name with brackets.
+_MOST_NODES = 65_533
 
 # The partition whose jobs preempt those of the others.
 PREEMPTOR = "preempt"
@@ -42,7 +44,11 @@ _OWN_SETTINGS = frozenset(
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """Nodes that are all alike. CPUs, memory (MiB) and GPUs are pretended."""
+    """Nodes that are all alike. CPUs, memory (MiB) and GPUs are pretended.
+
+    powered_off: more of them, which Slurm knows and nobody runs: `sbatch --test-only` judges a
+    job by them too, and no job starts there.
+    """
 
     nodes: int = 2
     gpus_per_node: int = 4
@@ -50,9 +56,11 @@ class NodeGroup:
     cpus_per_node: int = 64
     memory_mb: int = 262_144
     features: tuple[str, ...] = ()
+    powered_off: int = 0
 
     def __post_init__(self) -> None:
         _require_range("nodes", self.nodes, 1, MAX_NODES)
+        _require_range("nodes that are powered off", self.powered_off, 0, _MOST_NODES)
         _require_range("gpus per node", self.gpus_per_node, 0, 64)
         _require_range("CPUs per node", self.cpus_per_node, 1, 4096)
         _require_range("memory per node (MiB)", self.memory_mb, 1, 1 << 40)
@@ -100,10 +108,10 @@ class PartitionShape:
             )
         if self.max_minutes is not None:
             _require_range("the time limit (minutes)", self.max_minutes, 1, 1 << 24)
-        _require_range("the fewest nodes of a job", self.min_nodes, 1, MAX_NODES)
+        _require_range("the fewest nodes of a job", self.min_nodes, 1, _MOST_NODES)
         if self.max_nodes is not None:
             # Of a large cluster it is more than a sandbox has.
-            _require_range("the most nodes of a job", self.max_nodes, self.min_nodes, 65_533)
+            _require_range("the most nodes of a job", self.max_nodes, self.min_nodes, _MOST_NODES)
 
 
 @dataclass(frozen=True)
@@ -179,6 +187,11 @@ class Shape:
         """The numbers of the nodes of a group, counted from 0; nodes count from 1."""
         first = 1 + sum(one.nodes for one in self.node_groups[:group])
         return range(first, first + self.node_groups[group].nodes)
+
+    def powered_off(self, group: int) -> range:
+        """The numbers of its nodes that are powered off; they count from 1 too."""
+        first = 1 + sum(one.powered_off for one in self.node_groups[:group])
+        return range(first, first + self.node_groups[group].powered_off)
 
     def _check_partitions(self) -> None:
         if not self.partitions:

@@ -134,9 +134,14 @@ class Facts(NamedTuple):
 
     def default_qos(self, account: str | None) -> str | None:
         """The QOS of a job that names none: its account's default, else Slurm's own `normal`."""
-        own = [a for a in self.associations or () if a.account == account]
+        own = [a for a in self.associations or () if is_account(a.account, account)]
         named = next((a.default_qos for a in own if a.default_qos), None)
         return named or next(("normal" for a in own if "normal" in a.qos), None)
+
+
+def is_account(known: str, named: str | None) -> bool:
+    """Whether a job's account is one that Slurm knows, which keeps all of them in small letters."""
+    return named is not None and named.lower() == known.lower()
 
 
 # States in which a node takes no job until somebody does something (sinfo(1), NODE STATES).

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster import bounds, circumstances, limits, waste
+from slurmgen.cluster.live.facts import is_account
 from slurmgen.cluster.live.profile import TRES_BOUNDS
 from slurmgen.cluster.problems import refuse
 from slurmgen.cluster.profile import Limit, Profile
@@ -17,7 +18,7 @@ from slurmgen.spec.replaced import replaced
 from slurmgen.spec.time import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from slurmgen.cluster.limits import Ask
     from slurmgen.cluster.live.facts import Facts, Partition
@@ -30,10 +31,14 @@ _CHOSEN = ("account", "partition", "qos", "reservation", "constraint")
 
 
 class Verdict(NamedTuple):
-    """refusals: the job can't run as it is. doubts: it would wait, or take what it won't use."""
+    """refusals: the job can't run as it is. doubts: it would wait, or take what it won't use.
+
+    untestable: why `sbatch --test-only` refuses a job that sbatch takes; empty where it is right.
+    """
 
     refusals: list[Problem]
     doubts: list[Problem]
+    untestable: str = ""
 
 
 def judge(
@@ -62,7 +67,24 @@ def judge(
     _check_nodes_up(spec, ask, partitions, live, facts, verdict)
     whole = bool(partitions) and all(p.exclusive for p in partitions)
     waste.check(spec, ask, whole_nodes=whole, problems=verdict.doubts)
-    return verdict
+    return verdict._replace(untestable=_untestable(spec, qos, partitions, facts))
+
+
+def _untestable(
+    spec: JobSpec, name: str | None, partitions: Sequence[Partition], facts: Facts
+) -> str:
+    """A QOS with the flag PartitionMaxNodes counts in place of the partition, and Slurm's own test
+    forgets it (seen in 22.05)."""
+    qos = next((qos for qos in facts.qos or () if qos.name == name), None)
+    if qos is None or not facts.enforces_limits or "PartitionMaxNodes" not in qos.flags:
+        return ""
+    for partition in partitions:
+        if partition.max_nodes is not None and spec.nodes > partition.max_nodes:
+            return (
+                f"QOS {qos.name} lets a job have more nodes than partition "
+                f"{partition.name} ({partition.max_nodes}), and that test forgets it"
+            )
+    return ""
 
 
 def _partitions(spec: JobSpec, facts: Facts, problems: list[Problem]) -> list[Partition]:
@@ -166,8 +188,8 @@ def _check_access(
     account = spec.account or facts.default_account
     name = partition.name
     if account is not None:
-        allowed = partition.accounts
-        if (allowed is not None and account not in allowed) or account in partition.denied_accounts:
+        allowed, denied = partition.accounts, partition.denied_accounts
+        if (allowed is not None and not _is_among(account, allowed)) or _is_among(account, denied):
             refuse(
                 problems,
                 "account" if spec.account else "partition",
@@ -191,6 +213,10 @@ def _check_access(
             )
 
 
+def _is_among(account: str, known: Iterable[str]) -> bool:
+    return any(is_account(name, account) for name in known)
+
+
 def _check_association(
     spec: JobSpec, ask: Ask, account: str | None, facts: Facts, problems: list[Problem]
 ) -> None:
@@ -198,7 +224,7 @@ def _check_association(
     if not facts.enforces_limits:
         return
     for own in facts.associations or ():
-        if own.account != account or own.partition not in (None, spec.partition):
+        if not is_account(own.account, account) or own.partition not in (None, spec.partition):
             continue
         most = {f"max_{key}": own.most.get(name) for name, key in TRES_BOUNDS.items()}
         time = None if own.max_time is None else format_time(own.max_time)
@@ -231,7 +257,7 @@ def _check_account(spec: JobSpec, facts: Facts, problems: list[Problem]) -> None
         return
     own = sorted({a.account for a in facts.associations})
     account = spec.account or facts.default_account
-    if account is None or account not in own:
+    if account is None or not _is_among(account, own):
         what = f"account {spec.account} is none of yours" if spec.account else "no account"
         refuse(
             problems,
@@ -241,7 +267,9 @@ def _check_account(spec: JobSpec, facts: Facts, problems: list[Problem]) -> None
             f"write account: {' or '.join(own)}" if own else "ask the site for an account",
         )
         return
-    allowed = sorted({q for a in facts.associations if a.account == account for q in a.qos})
+    allowed = sorted(
+        {q for a in facts.associations if is_account(a.account, account) for q in a.qos}
+    )
     if spec.qos is not None and allowed and spec.qos not in allowed:
         refuse(
             problems,

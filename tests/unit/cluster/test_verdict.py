@@ -64,13 +64,14 @@ NODES = "\n".join(
 )
 ACCOUNTS = {
     "associations": (
-        "big||normal,week|normal||\nsmall||normal,debug|normal||\n"
+        "big||normal,week,wide|normal||\nsmall||normal,debug|normal||\n"
         "tiny||normal,debug|debug||\nfew||normal,week||gres/gpu=3|01:00:00\n"
     ),
     "qos": """\
 normal||||||||||
 debug|00:30:00||gres/gpu=2|||||||
 week|7-00:00:00|||node=20160||||4||PartitionTimeLimit
+wide||node=2||||||||PartitionMaxNodes
 """,
     "user": "me|small\n",
 }
@@ -104,7 +105,7 @@ def doubts(job: dict[str, Any], **said: Any) -> list[tuple[Any, str]]:
 def test_a_job_that_fits() -> None:
     job = {"gpus_per_node": "a100:4", "cpus_per_task": 16, "time": "24h"}
 
-    assert verdict(job) == ([], [])
+    assert verdict(job) == ([], [], "")
 
 
 @pytest.mark.parametrize(
@@ -238,6 +239,8 @@ def test_what_would_wait_or_waste() -> None:
     [
         ({}, []),
         ({"account": "small"}, []),
+        # Slurm has it in small letters, and sites write it in their own.
+        ({"account": "SMALL"}, []),
         (
             {"account": "others"},
             [
@@ -290,6 +293,7 @@ def test_what_would_wait_or_waste() -> None:
             ],
         ),
         ({"partition": "h100", "account": "big"}, []),
+        ({"partition": "h100", "account": "BIG"}, []),
         # The account's own default, which is not that of the others.
         (
             {"account": "tiny", "time": "1h"},
@@ -350,6 +354,17 @@ def test_what_would_wait_or_waste() -> None:
 )
 def test_the_users_own(job: dict[str, Any], found: list[tuple[Any, str, str]]) -> None:
     assert refusals(job, config=ENFORCED, **ACCOUNTS) == found
+
+
+def test_a_test_that_forgets_the_qos() -> None:
+    job = {"account": "big", "partition": "gpu", "nodes": 2}
+    found = verdict({**job, "qos": "wide"}, config=ENFORCED, **ACCOUNTS)
+    assert found.refusals == []
+    assert found.untestable == (
+        "QOS wide lets a job have more nodes than partition gpu (1), and that test forgets it"
+    )
+    for fine in ({**job, "qos": "wide", "nodes": 1}, {**job, "qos": "week"}):
+        assert verdict(fine, config=ENFORCED, **ACCOUNTS).untestable == ""
 
 
 def test_limits_that_slurm_does_not_keep_to() -> None:
