@@ -777,6 +777,22 @@ def test_the_lines_on_which_srun_loses_the_cpus(slurm: str | None, *, is_lost: b
 
 
 @pytest.mark.parametrize(
+    ("inner", "mended"),
+    [
+        ("srun hostname", "srun --overlap --mem=0 hostname"),
+        ("srun --mem=1G hostname", "srun --overlap --mem=1G hostname"),
+    ],
+)
+def test_an_inner_srun_shares_cpus_and_memory(inner: str, mended: str) -> None:
+    script = Case("", ONE_GPU, f"srun bash -c '{inner}; python train.py'", "").script
+    rule = registry.find("nested-srun-no-overlap")
+    assert rule is not None
+    (finding,) = rule.check(load("job.sbatch", script))
+    (edit,) = finding.edits
+    assert script[: edit.start] + edit.text + script[edit.end :] == script.replace(inner, mended)
+
+
+@pytest.mark.parametrize(
     ("fact", "body", "count"),
     [
         ("true", "srun python train.py --backend nccl", 1),
