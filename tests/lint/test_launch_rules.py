@@ -847,3 +847,11 @@ def test_how_sure_it_is(directives: str, body: str, severity: str) -> None:
     rules = [rule for rule in registry.rules() if rule.name in RULES]
     given = [finding.severity or rule.severity for rule in rules for finding in rule.check(job)]
     assert given == [severity]
+
+
+@pytest.mark.parametrize(("slurm", "count"), [("20.11", 0), ("22.05", 1)])
+def test_an_exclusive_job_once_had_the_gpus(slurm: str, count: int) -> None:
+    rule = registry.find("gpu-not-requested")
+    assert rule is not None
+    script = Case("", "-N1|--exclusive", "srun python a.py --device cuda", "").script
+    assert len(list(rule.check(load("job.sbatch", script, slurm=slurm)))) == count

@@ -71,8 +71,11 @@ def test_a_plain_env_script_meets(cluster: Cluster, shape: str) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.matrix
-@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn"])
+@pytest.mark.parametrize(
+    "launcher",
+    # The other two are those of examples.
+    ["srun", pytest.param("torchrun", marks=pytest.mark.matrix), "spawn"],
+)
 def test_the_bundled_entrypoint_meets(cluster: Cluster, launcher: str) -> None:
     job = {"nodes": 2, "gpus_per_node": 4, "launcher": launcher, "ddp": ENV_SCRIPT}
     ran = cluster.run(job)

@@ -220,7 +220,17 @@ def processes_of(temporary: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("job", JOBS, ids=lambda path: path.stem)
+# Tried on every version of Slurm: what differed between them once, and each of the ways of a job.
+ACROSS = ("spawn", "resume", "164-nested-srun", "126-port-octal")
+
+
+def across(name: str) -> Any:
+    return pytest.mark.matrix if any(one in name for one in ACROSS) else ()
+
+
+@pytest.mark.parametrize(
+    "job", [pytest.param(path, marks=across(path.stem), id=path.stem) for path in JOBS]
+)
 def test_every_example_is_right(job: Path, tmp_path: Path, temporary: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     status, said = rehearse([str(job)], tmp_path, temporary)
@@ -256,7 +266,10 @@ def cases(names: Sequence[str], tmp_path: Path, temporary: Path) -> dict[str, li
 
 def fours(names: Sequence[str]) -> list[Any]:
     groups = [names[at : at + 4] for at in range(0, len(names), 4)]
-    return [pytest.param(group, id=",".join(name[:5] for name in group)) for group in groups]
+    return [
+        pytest.param(group, marks=across(" ".join(group)), id=",".join(name[:5] for name in group))
+        for group in groups
+    ]
 
 
 @pytest.mark.parametrize("names", fours(list(NAMED)))
@@ -270,6 +283,7 @@ def test_every_script_is_shown_or_not_for_a_reason() -> None:
     assert names == sorted(path.name for path in CASES.iterdir())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", OF_A_RELEASE)
 def test_what_a_release_does_wrong_is_named(name: str, temporary: Path) -> None:
     _, said = rehearse(["job.sbatch"], CASES / name, temporary)
@@ -430,7 +444,10 @@ def test_a_picture(tmp_path: Path, temporary: Path) -> None:
     assert "nothing is wrong" in drawn
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGKILL, marks=pytest.mark.matrix), signal.SIGTERM, signal.SIGINT],
+)
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_is_left_whenever_it_ends(
     number: signal.Signals, seed: int, tmp_path: Path, temporary: Path

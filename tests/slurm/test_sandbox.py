@@ -13,6 +13,7 @@ import tempfile
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,8 +81,19 @@ def finish(sandbox: Sandbox, *jobs: str) -> None:
 
 def assert_nothing_left(folder: Folder) -> None:
     assert find_processes(folder.path) == []
+    assert working_in(folder.path) == []
     assert not folder.path.exists()
     assert not folder.short.exists()
+
+
+def working_in(folder: Path) -> list[str]:
+    """The processes there, however they show themselves otherwise."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if os.readlink(entry / "cwd").startswith(f"{folder}/"):
+                found.append(entry.name)
+    return found
 
 
 # --- jobs ----------------------------------------------------------------------------
@@ -275,6 +287,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 # --- nothing left behind -------------------------------------------------------------
 
 
+@pytest.mark.matrix
 def test_down_ends_jobs_and_leaves_the_other_sandbox_alone(tmp_path: Path) -> None:
     def up(name: str) -> Sandbox:
         return Sandbox.up(name=name, shape=SMALL, directory=tmp_path)

@@ -10,8 +10,8 @@ name says GPU may bring them, and silences this rule; another partition makes it
 ## Why is this bad
 
 Slurm gives a job the GPUs that it asks for. `--exclusive` is about the node's CPUs and not about
-its GPUs: a step of an exclusive job has no CUDA_VISIBLE_DEVICES (seen on 22.05 to 26.05), and where
-devices are confined nothing but "No CUDA GPUs are available".
+its GPUs: a step of an exclusive job has no CUDA_VISIBLE_DEVICES (seen on 22.05 to 26.05; 20.11 still
+gives it all of them), and where devices are confined nothing but "No CUDA GPUs are available".
 
 ## Example
 
@@ -85,6 +85,10 @@ _GPU_WORD = re.compile(
 _USAGE = re.compile(r"^#.*\bsbatch\b.*(--gres|--gpus|-G\b)", re.MULTILINE)
 
 
+# Seen not to be given on 22.05, and still given on 20.11.
+_NO_LONGER_GIVEN = "22.05"
+
+
 def check(job: Job) -> Iterator[Finding]:
     requests = job.script.requests
     if job.is_submitter or not job.script.directives or _USAGE.search(job.text):
@@ -94,6 +98,8 @@ def check(job: Job) -> Iterator[Finding]:
     if job.profile is not None and job.profile.gpus.form == "none":
         return
     exclusive = requests[0].directive("exclusive") if requests[0].exclusive else None
+    if exclusive is not None and job.slurm is not None and job.slurm < _NO_LONGER_GIVEN:
+        return
     for launch in launching.programs(job):
         sign, is_unsure = _sign(job, launch), _is_unsure(requests[0], launch)
         if exclusive is not None and sign is not None and sign == _sign_in_environment(launch):
