@@ -23,6 +23,7 @@ from slurmgen.slurm import cluster as asked
 from slurmgen.spec.load import load_job
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import format_time, parse_time
+from tests.edges import SAMPLE
 from tests.slurm.conftest import ROOT, run_check
 
 if TYPE_CHECKING:
@@ -100,7 +101,10 @@ def site(
     yield from up(request.param, tmp_path_factory.mktemp("like"))
 
 
-@pytest.fixture(scope="module", params=EVERY)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=pytest.mark.matrix) if n in SAMPLE else n for n in EVERY],
+)
 def any_site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:

@@ -20,7 +20,17 @@ from slurmgen.errors import UnavailableError
 from slurmgen.sandbox import Sandbox, accounting
 from slurmgen.sandbox.like import shape_like
 from slurmgen.spec.time import parse_time
-from tests.edges import CLUSTERS, ROOT, Edge, Limit, boundless, edge_of, limits_of, script_of
+from tests.edges import (
+    CLUSTERS,
+    ROOT,
+    SAMPLE,
+    Edge,
+    Limit,
+    boundless,
+    edge_of,
+    limits_of,
+    script_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +126,10 @@ def _loosest(limit: Limit, profile: Profile) -> object:
     return max(alike, key=lambda v: parse_time(v) or 0) if "time" in limit.bound else max(alike)
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=pytest.mark.matrix) if n in SAMPLE else n for n in NAMES],
+)
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
