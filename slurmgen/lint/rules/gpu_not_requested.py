@@ -10,8 +10,8 @@ name says GPU may bring them, and silences this rule; another partition makes it
 ## Why is this bad
 
 Slurm gives a job the GPUs that it asks for. `--exclusive` is about the node's CPUs and not about
-its GPUs: a step of an exclusive job has no CUDA_VISIBLE_DEVICES (seen on 22.05 to 26.05; 20.11
-still gives it all of them), and where devices are confined nothing but "No CUDA GPUs are available".
+its GPUs: a step of an exclusive job has no CUDA_VISIBLE_DEVICES (seen on 22.05 to 26.05; on
+20.11 it has all of them), and where devices are confined nothing but "No CUDA GPUs are available".
 
 ## Example
 
