@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -64,11 +65,22 @@ def srun_words(text: str) -> dict[str, str]:
     return {word.partition("=")[0]: word for word in words}
 
 
+def launch_of(text: str) -> list[str]:
+    """What starts what, as the words stand in the script's launch block."""
+    words = {
+        "srun": r"^srun ",
+        "singularity": r"exec singularity ",
+        "apptainer": r"exec apptainer ",
+        "torchrun": r" -m torch\.distributed\.run ",
+    }
+    return [word for word, how in words.items() if re.search(how, text, re.MULTILINE)]
+
+
 @pytest.mark.parametrize("name", RENDERED)
 def test_the_directives(name: str) -> None:
     example = EXAMPLES[name]
     theirs, ours = asked_by(example), options_of(script_of(name))
-    reasons = {key for key in example.get("differs", {}) if not key.startswith("srun ")}
+    reasons = {key for key in example.get("differs", {}) if not key.startswith(("srun ", "launch"))}
     different = {o for o in theirs.keys() | ours.keys() if theirs.get(o, 0) != ours.get(o, 0)}
     # A reason for what does not differ would hide a later fault.
     assert different == reasons, (theirs, ours)
@@ -81,6 +93,13 @@ def test_the_words_of_srun(name: str) -> None:
     reasons = {k.removeprefix("srun ") for k in example.get("differs", {}) if k.startswith("srun ")}
     theirs = {word.partition("=")[0]: word for word in example["srun"].split()}
     assert {name for name, word in theirs.items() if ours.get(name) != word} == reasons
+
+
+@pytest.mark.parametrize("name", [name for name in RENDERED if "launch" in EXAMPLES[name]])
+def test_what_starts_the_program(name: str) -> None:
+    example = EXAMPLES[name]
+    is_different = launch_of(script_of(name)) != example["launch"].split()
+    assert is_different == ("launch" in example.get("differs", {})), launch_of(script_of(name))
 
 
 @pytest.mark.parametrize("name", [name for name in RENDERED if "exports" in EXAMPLES[name]])
