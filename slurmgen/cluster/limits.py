@@ -325,13 +325,13 @@ def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Pro
             f"write gpus_per_node: {node_type.gpus_per_node} and more nodes",
         )
     cpus = layout.ntasks_per_node * cpus_per_task
-    if node_type.cpus is not None and cpus > node_type.cpus:
-        key = next(
-            (k for k in ("cpus_per_task", "cpus_per_gpu") if getattr(spec, k)), "ntasks_per_node"
-        )
+    key = next((k for k in ("cpus_per_task", "cpus_per_gpu") if getattr(spec, k)), None)
+    # Else it is the site's share of a GPU, for more of them than there are.
+    matters = key is not None or all(problem.key != "gpus_per_node" for problem in problems)
+    if node_type.cpus is not None and cpus > node_type.cpus and matters:
         refuse(
             problems,
-            key,
+            key or "ntasks_per_node",
             f"{cpus} CPUs per node ({layout.ntasks_per_node} tasks x {cpus_per_task}), and "
             f"{node_type.name} nodes have {node_type.cpus} for jobs",
             UNAVAILABLE,

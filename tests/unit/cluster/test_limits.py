@@ -75,6 +75,8 @@ WRONG: list[tuple[dict[str, Any], str, str, str]] = [
         "5 GPUs per node",
         "gpus_per_node: 4",
     ),
+    # Nine shares of eight CPUs are too many too, which is no second mistake of the job's.
+    ({"gpus_per_node": "a100:9"}, "gpus_per_node", "9 GPUs per node", "gpus_per_node: 4"),
     ({**THIN, "cpus_per_task": 17}, "cpus_per_task", "68 CPUs per node", "at most 16 CPUs"),
     ({**THIN, "cpus_per_gpu": 17}, "cpus_per_gpu", "68 CPUs per node", "at most 16 CPUs"),
     ({**THIN, "nodes": 11, "partition": "big"}, "nodes", "there are 10 of thin", "nodes: 10"),
