@@ -1,8 +1,9 @@
 """`partition: auto` and `qos: auto`: which of a profile's take a job, and why.
 
 The site's own default comes first, then the order of the profile, which is for whoever wrote
-it to decide. What is for trials (`trials.py`) comes last, a default too: training goes there
-only where nothing else takes it. Where a site has no default QOS and needs none, none is named
+it to decide. What gives whole nodes comes behind that for a job that leaves GPUs of its nodes, and
+what is for trials (`trials.py`) last, a default too: training goes there only where nothing else
+takes it. Where a site has no default QOS and needs none, none is named
 before any is. What needs special access, or is stopped for other jobs, a person has to name.
 """
 
@@ -30,12 +31,14 @@ _NO_QOS = "none"
 class Candidate(NamedTuple):
     """The job with a choice made. names: what is chosen, by key (`partition`, `qos`).
 
-    trials: those of the names that are for trials.
+    trials: those of the names that are for trials. wasteful: that which gives whole nodes, for
+    a job that needs less.
     """
 
     spec: JobSpec
     names: dict[str, str]
     trials: tuple[str, ...]
+    wasteful: str = ""
 
 
 def is_open(spec: JobSpec) -> bool:
@@ -60,8 +63,17 @@ def candidates(spec: JobSpec, profile: Profile) -> list[Candidate]:
                 names["qos"] = _NO_QOS if level is None else level.name
             given = (one for one in (place, level) if one is not None)
             trials = tuple(one.name for one in given if is_for_trials(one))
-            found.append(Candidate(replaced(spec, **values), names, trials))
-    return sorted(found, key=lambda candidate: bool(candidate.trials))
+            wasteful = place.name if place is not None and _wastes(spec, place, profile) else ""
+            found.append(Candidate(replaced(spec, **values), names, trials, wasteful))
+    return sorted(found, key=lambda one: (bool(one.trials), bool(one.wasteful)))
+
+
+def _wastes(spec: JobSpec, place: Partition, profile: Profile) -> bool:
+    """Whether the job would have GPUs there that it does not ask for."""
+    _, gpus = asked_gpus(spec.gpus_per_node)
+    kinds = [k for k in profile.node_types if not place.node_types or k.name in place.node_types]
+    counts = [kind.gpus_per_node for kind in kinds if kind.gpus_per_node]
+    return place.whole_nodes and bool(counts) and 0 < gpus < min(counts)
 
 
 def _partitions(spec: JobSpec, profile: Profile) -> list[Partition | None]:
@@ -118,6 +130,9 @@ def reason(
         said += f", the default of {profile.name}"
     else:
         said += f", the first that {profile.name}'s profile has for such a job{others}"
+    wasteful = dict.fromkeys(other.wasteful for other in left if other.wasteful)
+    if wasteful and not chosen.wasteful:
+        said += f"; {', '.join(wasteful)} would give whole nodes"
     trials = dict.fromkeys(name for other in left for name in other.trials)
     for_trials = f"; for trials, and only if nothing else is left: {', '.join(trials)}"
     return said + (for_trials if trials else "")

@@ -9,7 +9,7 @@ from slurmgen.spec.memory import parse_memory
 
 if TYPE_CHECKING:
     from slurmgen.cluster.limits import Ask
-    from slurmgen.cluster.profile import NodeType
+    from slurmgen.cluster.profile import NodeType, Profile
     from slurmgen.launchers import Problem
     from slurmgen.spec.job import JobSpec
 
@@ -24,6 +24,13 @@ class _Share(NamedTuple):
     asked: int
     there: int
     fix: str
+
+
+def are_whole(spec: JobSpec, profile: Profile) -> bool:
+    """Whether every partition that the job names gives no less than a node."""
+    named = (spec.partition or "").split(",")
+    known = [partition for partition in profile.partitions if partition.name in named]
+    return bool(known) and all(partition.whole_nodes for partition in known)
 
 
 def check(spec: JobSpec, ask: Ask, *, whole_nodes: bool, problems: list[Problem]) -> None:

@@ -142,6 +142,8 @@ def _place(place: Partition | Qos) -> str:
         parts.append("where a job names none")
     if place.preemptible:
         parts.append("preemptible")
+    if getattr(place, "whole_nodes", False):
+        parts.append("whole nodes")
     unnamed = getattr(place, "unnamed", None)
     if unnamed is not None:
         parts.append(f"must not be named ({unnamed})")

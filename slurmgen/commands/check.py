@@ -118,7 +118,7 @@ def _waste(planned: Planned) -> list[Diagnostic]:
     kind = limits.choose_node_type(spec, profile, plan.gpu_type, plan.gpus_per_node, [])
     ask = limits.Ask(kind, plan.layout, plan.gpu_type, plan.gpus_per_node, plan.cpus_per_task)
     problems: list[Problem] = []
-    waste.check(spec, ask, whole_nodes=False, problems=problems)
+    waste.check(spec, ask, whole_nodes=waste.are_whole(spec, profile), problems=problems)
     return [_of_problem(p, planned, DOUBTFUL, WARNING) for p in problems]
 
 

@@ -95,7 +95,7 @@ def offline(script: Script) -> list[Diagnostic]:
         found += [_diagnostic(m, job, _MISMATCH, ERROR) for m in missing if m.what not in said]
         spec, ask, _ = asked(request, profile, fine, [])
         wasted: list[Problem] = []
-        waste.check(spec, ask, whole_nodes=False, problems=wasted)
+        waste.check(spec, ask, whole_nodes=waste.are_whole(spec, profile), problems=wasted)
         found += _diagnostics(wasted, request, job, DOUBTFUL, WARNING)
     return found
 

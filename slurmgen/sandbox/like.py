@@ -268,7 +268,7 @@ def _partition(
     further = []
     if limits["max_mem"] is not None:
         further.append(f"MaxMemPerNode={parse_memory(limits['max_mem'])}")
-    if profile.gpus.form == "none":
+    if profile.gpus.form == "none" or partition.whole_nodes:
         further.append("OverSubscribe=EXCLUSIVE")
     if profile.preemption:
         further.append(f"PriorityTier={1 if partition.preemptible else 2}")

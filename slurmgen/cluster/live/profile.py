@@ -140,6 +140,8 @@ def _partition(partition: Partition, facts: Facts, found: Sequence[Kind]) -> dic
         data["node_types"] = held
     if _is_preemptible(partition, facts):
         data["preemptible"] = True
+    if partition.exclusive:
+        data["whole_nodes"] = True
     access = _access(partition)
     if access:
         data["access"] = access
@@ -168,8 +170,6 @@ def _partition_notes(partition: Partition) -> Iterator[str]:
         yield f"a job without a time gets {format_time(partition.default_time)}"
     if partition.max_cpus_per_node is not None:
         yield f"jobs get {partition.max_cpus_per_node} CPUs of a node at most"
-    if partition.exclusive:
-        yield "jobs get whole nodes"
     if partition.denied_accounts:
         yield f"not for accounts {', '.join(partition.denied_accounts)}"
     if partition.denied_qos:

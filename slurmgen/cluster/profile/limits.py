@@ -59,6 +59,7 @@ class Partition(Selectable):
     """A partition and its limits."""
 
     unnamed: str | None = Field(None, description="why it must not be named in a job")
+    whole_nodes: bool = Field(False, description="a job there gets no less than a node")
 
 
 class Qos(Selectable):

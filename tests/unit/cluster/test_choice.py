@@ -83,6 +83,33 @@ def test_a_qos_and_both() -> None:
     assert (option(plan, "partition"), option(plan, "qos")) == ("gpu", "week")
 
 
+WHOLE = {"name": "whole", "node_types": ["a100"], "whole_nodes": True, "max_nodes": 64}
+SHARED = {"name": "shared", "node_types": ["a100"], "max_nodes": 2}
+
+
+@pytest.mark.parametrize(
+    ("job", "chosen", "note"),
+    [
+        ({"gpus_per_node": 4}, "whole", "the first that site's profile has for such a job"),
+        ({"gpus_per_node": 1}, "shared", "for such a job; whole would give whole nodes"),
+        ({"gpus_per_node": 1, "nodes": 3}, "whole", "(not shared: 3 nodes"),
+    ],
+)
+def test_whole_nodes_are_for_those_who_use_them(
+    job: dict[str, Any], chosen: str, note: str
+) -> None:
+    plan = planned({**job, "time": "1h", "partition": "auto"}, partitions=[WHOLE, SHARED])
+    assert option(plan, "partition") == chosen
+    assert note in plan.notes[0]
+
+
+def test_two_of_eight_gpus_share_a_node_of_lumi() -> None:
+    profile = load_profile("lumi", Path())
+    job = {"gpus_per_node": 2, "account": "project_465000001", "time": "1h", "command": "true"}
+    plan = resolve(JobSpec(**job, partition="auto"), profile)
+    assert option(plan, "partition") == "small-g"
+
+
 GPUTEST = {"name": "gputest", "node_types": ["a100"], "max_time": "00:15:00"}
 GPU = {"name": "gpu", "node_types": ["a100"], "max_time": "24:00:00", "max_nodes": 2}
 

@@ -89,7 +89,8 @@ def test_the_profile(version: str) -> None:
     assert places["h100"].node_types == ("h100",)
     assert places["debug"].preemptible
     assert not places["h100"].preemptible
-    assert places["cpu"].note == "jobs get whole nodes"
+    assert places["cpu"].whole_nodes
+    assert not places["h100"].whole_nodes
     assert profile.max_array_size == 2001
     assert profile.preemption is True
     assert profile.when_preempted is not None

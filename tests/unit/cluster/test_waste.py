@@ -8,7 +8,7 @@ import pytest
 
 from slurmgen.cluster import waste
 from slurmgen.cluster.limits import Ask
-from slurmgen.cluster.profile import NodeType
+from slurmgen.cluster.profile import NodeType, Partition, Profile
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.job import JobSpec
 
@@ -66,3 +66,13 @@ def test_whole_nodes() -> None:
     ]
     ((key, _, fix),) = problems({"gpus_per_node": 1}, whole_nodes=True)
     assert (key, fix) == ("gpus_per_node", "write gpus_per_node: 4")
+
+
+def test_partitions_of_whole_nodes() -> None:
+    shared, whole = Partition(name="shared"), Partition(name="whole", whole_nodes=True)
+    profile = Profile(name="site", partitions=(shared, whole))
+    given = {name: JobSpec(command="true", partition=name) for name in ("whole", "whole,shared")}
+    assert waste.are_whole(given["whole"], profile)
+    # It may start in the other one.
+    assert not waste.are_whole(given["whole,shared"], profile)
+    assert not waste.are_whole(JobSpec(command="true"), profile)
