@@ -855,3 +855,25 @@ def test_an_exclusive_job_once_had_the_gpus(slurm: str, count: int) -> None:
     assert rule is not None
     script = Case("", "-N1|--exclusive", "srun python a.py --device cuda", "").script
     assert len(list(rule.check(load("job.sbatch", script, slurm=slurm)))) == count
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "slurm", "lines"),
+    [
+        ("--gpus-per-node=2", "srun --gres=gpu:1 ./a", "26.05", [4]),
+        ("--gpus-per-node=2", "srun --gres=gpu:1 ./a", "24.11", []),
+        ("--gpus-per-node=2", "srun --gres=gpu:1 ./a", None, []),
+        ("--gpus-per-node=2", "srun --gpus-per-node=1 ./a", "26.05", []),
+        ("--gpus-per-node=2", "unset SLURM_GPUS_PER_NODE; srun --gres=gpu:1 ./a", "26.05", []),
+        ("--gpus-per-node=2", "srun --gres=nvme:1 ./a", "26.05", []),
+        ("--gres=gpu:2", "srun --gres=gpu:1 ./a", "26.05", []),
+    ],
+)
+def test_gpus_of_a_step_are_asked_for_as_those_of_its_job(
+    asked: str, body: str, slurm: str | None, lines: list[int]
+) -> None:
+    script = f"#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH {asked}\n{body}\n"
+    rule = registry.find("gpu-request-conflict")
+    assert rule is not None
+    found = rule.check(load("job.sbatch", script, slurm=slurm))
+    assert [finding.place.line for finding in found] == lines

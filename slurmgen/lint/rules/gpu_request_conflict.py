@@ -3,13 +3,15 @@
 ## What it does
 
 Finds GPUs that are asked for in two ways which do not agree, or which no release takes together:
-per node and per task, per node and in all, `--gres=gpu` and `--gpus-per-node`; and shares of GPUs
-that are not asked for, or of tasks that nobody counts.
+per node and per task, per node and in all, `--gres=gpu` and `--gpus-per-node` (for 26.05 also one
+in the job and the other at srun); and shares of GPUs that are not asked for, or of tasks that
+nobody counts.
 
 ## Why is this bad
 
 Slurm refuses the job, or silently takes more nodes: `--ntasks=4 --gres=gpu:2 --gpus-per-task=1` is
-spread over two nodes (20.11 to 25.11). `--gres=gpu` beside `--gpus-per-node` is fatal from 26.05.
+spread over two nodes (20.11 to 25.11). `--gres=gpu` beside `--gpus-per-node` is fatal from 26.05,
+where srun reads the job's `--gpus-per-node` from its environment.
 
 ## Example
 
@@ -58,6 +60,7 @@ CODE = "SG205"
 SEVERITY = ERROR
 
 _FATAL_SINCE = "26.05"
+_VARIABLE = "SLURM_GPUS_PER_NODE"
 # Shares of the job's GPUs, and the lines from which Slurm refuses them without any.
 _SHARES = (("mem-per-gpu", "21.08"), ("cpus-per-gpu", "23.02"))
 _GPUS = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task")
@@ -74,6 +77,8 @@ def check(job: Job) -> Iterator[Finding]:
         )
         if found is not None:
             yield found
+    if job.slurm is not None and job.slurm >= _FATAL_SINCE:
+        yield from _steps(job)
 
 
 def _gres(request: Request) -> Directive | None:
@@ -96,6 +101,26 @@ def _twice_per_node(job: Job, request: Request) -> Finding | None:
         severity=ERROR if is_fatal else WARNING,
         also=(place(early),),
     )
+
+
+def _steps(job: Job) -> Iterator[Finding]:
+    """srun asks by --gres in a job by --gpus-per-node, which it has in SLURM_GPUS_PER_NODE."""
+    asked = job.request.directive("gpus-per-node")
+    if asked is None or _VARIABLE in job.text:
+        return
+    for launch in job.steps:
+        step = launch.step
+        gres = step.option("gres") if step is not None else None
+        if step is None or gres is None or "gpu" not in gres.text:
+            continue
+        if step.option("gpus-per-node") is None:
+            yield Finding(
+                job.place(gres.start, gres.end),
+                "srun asks for GPUs by --gres, and the job by --gpus-per-node",
+                "srun 26.05 takes that from its environment, and ends: they are mutually exclusive",
+                "ask for them by --gpus-per-node in both places",
+                also=(place(asked),),
+            )
 
 
 def _per_task(request: Request, per_node: Directive | None) -> Finding | None:
