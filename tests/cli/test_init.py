@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -189,7 +190,11 @@ def test_an_entry_is_shown_where_pre_commit_is_there_already(project: Path) -> N
 
 
 def talk(folder: Path, answers: list[tuple[str, bytes]], *arguments: str) -> tuple[int, str]:
-    """`slurmgen init` on a terminal: each answer is typed once its question is there."""
+    """`slurmgen init` on a terminal: each answer is typed once its question is there.
+
+    Ctrl-C is typed again where nothing happens: one that arrives just before Python begins to read
+    interrupts nothing.
+    """
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, "init", *arguments], cwd=folder, env=ENVIRONMENT, stdin=slave, stdout=slave,
@@ -197,8 +202,11 @@ def talk(folder: Path, answers: list[tuple[str, bytes]], *arguments: str) -> tup
     )  # fmt: skip
     os.close(slave)
     seen = ""
+    typed = b""
     waiting = list(answers)
     while True:
+        while typed == b"\x03" and not select.select([master], [], [], 2)[0]:
+            os.write(master, typed)
         try:
             more = os.read(master, 4096)
         except OSError:  # the terminal's other end is closed
