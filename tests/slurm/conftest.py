@@ -116,12 +116,22 @@ class Cluster:
         return self.finish(self.start(job, script=script, inside=inside, profile=profile))
 
 
-def skip_without_accounting(slurm: str = "") -> None:
-    """slurm: the version that is unpacked, where it isn't what this machine has."""
+def missing_for_accounting(slurm: str = "") -> str:
+    """What brings what a sandbox with accounts takes; "" where it is there.
+
+    slurm: the version that is unpacked, where it isn't what this machine has.
+    """
     try:
         accounting.find_programs(slurm)
     except UnavailableError as error:
-        pytest.skip(f"needs a database: {error.fix}")
+        return str(error.fix)
+    return ""
+
+
+def skip_without_accounting(slurm: str = "") -> None:
+    missing = missing_for_accounting(slurm)
+    if missing:
+        pytest.skip(f"needs a database: {missing}")
 
 
 def run_check(

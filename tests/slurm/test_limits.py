@@ -10,13 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-import yaml
 
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import When
-from slurmgen.commands import check
 from slurmgen.commands.cluster import live_facts
-from slurmgen.errors import UnavailableError
 from slurmgen.sandbox import Sandbox, accounting
 from slurmgen.sandbox.like import shape_like
 from slurmgen.spec.time import parse_time
@@ -31,6 +28,7 @@ from tests.edges import (
     limits_of,
     script_of,
 )
+from tests.slurm.conftest import missing_for_accounting, run_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,14 +57,6 @@ class Site(NamedTuple):
     edges: tuple[Edge, ...]
     sandbox: Sandbox
     accounting: bool
-
-
-def has_accounting() -> bool:
-    try:
-        accounting.find_programs()
-    except UnavailableError:
-        return False
-    return True
 
 
 def why_not(edge: Edge, profile: Profile, *, accounting: bool) -> str:
@@ -136,7 +126,7 @@ def site(
     profile = PROFILES[request.param]
     found = [edge_of(limit, profile) for limit in limits_of(profile)]
     edges = tuple(edge for edge in found if edge is not None)
-    keeps = any(_takes_accounting(edge.limit) for edge in edges) and has_accounting()
+    keeps = any(_takes_accounting(edge.limit) for edge in edges) and not missing_for_accounting()
     most = max(edge.nodes for edge in edges)
     shape = shape_like(profile, 1, accounting=keeps, powered_off=most).shape
     if keeps:
@@ -155,15 +145,6 @@ def answer(site: Site, script: str, how: str = "--test-only") -> str:
     """ "" where Slurm takes the job, else what it says."""
     done = site.sandbox.run(["sbatch", how], given=script)
     return done.stderr if done.returncode else ""
-
-
-def checked(
-    folder: Path, job: dict[str, object], cluster: str | None, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str]:
-    path = folder / "job.yaml"
-    path.write_text(yaml.safe_dump(job))
-    status = check.run(str(path), cluster=cluster)
-    return status, capsys.readouterr().out
 
 
 def test_slurm_and_check_draw_the_same_line(
@@ -191,13 +172,13 @@ def test_slurm_and_check_draw_the_same_line(
             wrong.append(f"{edge.limit}: inside: {said}")
         if not answer(site, script_of(open_ended, edge.outside)):
             wrong.append(f"{edge.limit}: outside: taken")
-        _, report = checked(tmp_path, edge.inside, site.profile.name, capsys)
+        _, report = run_check(tmp_path, edge.inside, site.profile.name, capsys)
         if " error: " in report:
             wrong.append(f"{edge.limit}: check inside: {report}")
-        status, report = checked(tmp_path, edge.outside, site.profile.name, capsys)
+        status, report = run_check(tmp_path, edge.outside, site.profile.name, capsys)
         if status != 2:
             wrong.append(f"{edge.limit}: check outside: {report}")
-        status, report = checked(tmp_path, edge.outside, None, capsys)
+        status, report = run_check(tmp_path, edge.outside, None, capsys)
         if status != 1 or "[live-cluster SG005]" not in report:
             wrong.append(f"{edge.limit}: live outside: {status} {report}")
     assert not wrong, "\n".join(wrong)
