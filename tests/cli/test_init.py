@@ -7,6 +7,7 @@ import pty
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -204,9 +205,12 @@ def talk(folder: Path, answers: list[tuple[str, bytes]], *arguments: str) -> tup
     seen = ""
     typed = b""
     waiting = list(answers)
+    end = time.monotonic() + 60
     while True:
-        while typed == b"\x03" and not select.select([master], [], [], 2)[0]:
-            os.write(master, typed)
+        while not select.select([master], [], [], 2)[0]:
+            assert time.monotonic() < end, seen
+            if typed == b"\x03":
+                os.write(master, typed)
         try:
             more = os.read(master, 4096)
         except OSError:  # the terminal's other end is closed
