@@ -70,9 +70,14 @@ def candidates(spec: JobSpec, profile: Profile) -> list[Candidate]:
 
 def _wastes(spec: JobSpec, place: Partition, profile: Profile) -> bool:
     """Whether the job would have GPUs there that it does not ask for."""
-    _, gpus = asked_gpus(spec.gpus_per_node)
-    kinds = [k for k in profile.node_types if not place.node_types or k.name in place.node_types]
-    counts = [kind.gpus_per_node for kind in kinds if kind.gpus_per_node]
+    gpu_type, gpus = asked_gpus(spec.gpus_per_node)
+    counts = [
+        kind.gpus_per_node
+        for kind in profile.node_types
+        if kind.gpus_per_node
+        and (not place.node_types or kind.name in place.node_types)
+        and gpu_type in (None, kind.gpu, kind.name)
+    ]
     return place.whole_nodes and bool(counts) and 0 < gpus < min(counts)
 
 

@@ -83,8 +83,8 @@ def test_a_qos_and_both() -> None:
     assert (option(plan, "partition"), option(plan, "qos")) == ("gpu", "week")
 
 
-WHOLE = {"name": "whole", "node_types": ["a100"], "whole_nodes": True, "max_nodes": 64}
-SHARED = {"name": "shared", "node_types": ["a100"], "max_nodes": 2}
+WHOLE = {"name": "whole", "node_types": ["a100", "h100"], "whole_nodes": True, "max_nodes": 64}
+SHARED = {"name": "shared", "node_types": ["a100", "h100"], "max_nodes": 2}
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,8 @@ SHARED = {"name": "shared", "node_types": ["a100"], "max_nodes": 2}
     [
         ({"gpus_per_node": 4}, "whole", "the first that site's profile has for such a job"),
         ({"gpus_per_node": 1}, "shared", "for such a job; whole would give whole nodes"),
+        ({"gpus_per_node": "a100:4"}, "whole", "the first that site's profile has"),
+        ({"gpus_per_node": "h100:4"}, "shared", "for such a job; whole would give whole nodes"),
         ({"gpus_per_node": 1, "nodes": 3}, "whole", "(not shared: 3 nodes"),
     ],
 )
