@@ -106,10 +106,10 @@ def directive_value(text: str) -> str:
 
     Raises Refusal where it holds a character that would end the line or vanish.
     """
+    check_separator(text)
     if text and _PLAIN_IN_DIRECTIVE.issuperset(text):
-        check_separator(text)
         return text
-    check_directive(text)
+    check_one_line(text)
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

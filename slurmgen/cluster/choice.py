@@ -3,8 +3,8 @@
 The site's own default comes first, then the order of the profile, which is for whoever wrote
 it to decide. What gives whole nodes comes behind that for a job that leaves GPUs of its nodes, and
 what is for trials (`trials.py`) last, a default too: training goes there only where nothing else
-takes it. Where a site has no default QOS and needs none, none is named
-before any is. What needs special access, or is stopped for other jobs, a person has to name.
+takes it. Where a site has no default QOS and needs none, none is named before any is. What needs
+special access, or is stopped for other jobs, a person has to name.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def candidates(spec: JobSpec, profile: Profile) -> list[Candidate]:
     levels = _qos(profile) if spec.qos == AUTO else [None]
     found = []
     for place in places:
+        wasteful = place.name if place is not None and _wastes(spec, place, profile) else ""
         for level in levels:
             values: dict[str, str | None] = {}
             names: dict[str, str] = {}
@@ -63,13 +64,14 @@ def candidates(spec: JobSpec, profile: Profile) -> list[Candidate]:
                 names["qos"] = _NO_QOS if level is None else level.name
             given = (one for one in (place, level) if one is not None)
             trials = tuple(one.name for one in given if is_for_trials(one))
-            wasteful = place.name if place is not None and _wastes(spec, place, profile) else ""
             found.append(Candidate(replaced(spec, **values), names, trials, wasteful))
     return sorted(found, key=lambda one: (bool(one.trials), bool(one.wasteful)))
 
 
 def _wastes(spec: JobSpec, place: Partition, profile: Profile) -> bool:
     """Whether the job would have GPUs there that it does not ask for."""
+    if not place.whole_nodes:
+        return False
     gpu_type, gpus = asked_gpus(spec.gpus_per_node)
     counts = [
         kind.gpus_per_node
@@ -78,7 +80,7 @@ def _wastes(spec: JobSpec, place: Partition, profile: Profile) -> bool:
         and (not place.node_types or kind.name in place.node_types)
         and gpu_type in (None, kind.gpu, kind.name)
     ]
-    return place.whole_nodes and bool(counts) and 0 < gpus < min(counts)
+    return bool(counts) and 0 < gpus < min(counts)
 
 
 def _partitions(spec: JobSpec, profile: Profile) -> list[Partition | None]:
