@@ -134,6 +134,12 @@ def skip_without_accounting(slurm: str = "") -> None:
         pytest.skip(f"needs a database: {missing}")
 
 
+def answer(sandbox: Sandbox, script: str, *options: str, how: str = "--test-only") -> str:
+    """ "" where Slurm takes the job, else what it says."""
+    done = sandbox.run(["sbatch", how, *options], given=script)
+    return done.stderr if done.returncode else ""
+
+
 def run_check(
     folder: Path, job: dict[str, Any], cluster: str | None, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from slurmgen.spec.load import load_job
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import format_time, parse_time
 from tests.edges import SAMPLE
-from tests.slurm.conftest import ROOT, run_check
+from tests.slurm.conftest import ROOT, answer, run_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,12 +118,6 @@ def script_of(site: Site, text: str, **values: Any) -> str:
     return render(resolve(loaded.spec, site.profile, source="job.yaml"))
 
 
-def answer(site: Site, script: str, *options: str) -> str:
-    """ "" where Slurm takes the job, else what it says."""
-    done = site.sandbox.run(["sbatch", "--test-only", *options], given=script)
-    return done.stderr if done.returncode else ""
-
-
 def test_every_example_that_renders_is_taken(any_site: Site) -> None:
     site, who = any_site, EVERYBODY.get(any_site.name, {})
     texts = {}
@@ -138,7 +132,7 @@ def test_every_example_that_renders_is_taken(any_site: Site) -> None:
     answers = {}
     for name, (text, own) in texts.items():
         try:
-            answers[name] = answer(site, script_of(site, text, **own))
+            answers[name] = answer(site.sandbox, script_of(site, text, **own))
         except (PlanError, InvalidInput):
             continue
     assert bool(answers) == (site.profile.status != "closed")
@@ -235,10 +229,10 @@ def test_check_and_slurm_draw_the_same_line(
             # A rule that no Slurm has, such as a product of nodes and time, comes first.
             continue
         seen.add(edge.key)
-        assert answer(site, script) == "", edge
+        assert answer(site.sandbox, script) == "", edge
         _, said = run_check(tmp_path, edge.job, site.name, capsys)
         assert " error: " not in said, edge
-        assert answer(site, script, edge.option) != "", edge
+        assert answer(site.sandbox, script, edge.option) != "", edge
         outside = {**edge.job, edge.key: edge.outside}
         # By the profile alone, then by what the cluster itself says.
         status, said = run_check(tmp_path, outside, site.name, capsys)

@@ -21,7 +21,7 @@ from slurmgen.sandbox.like import shape_like
 from slurmgen.slurm import cluster as asked
 from slurmgen.spec.load import load_job
 from slurmgen.spec.time import format_time, parse_time
-from tests.slurm.conftest import ROOT, run_check, skip_without_accounting
+from tests.slurm.conftest import ROOT, answer, run_check, skip_without_accounting
 from tests.slurm.test_like import SMALLER
 
 if TYPE_CHECKING:
@@ -149,12 +149,6 @@ def script_of(profile: Profile, job: dict[str, Any]) -> str:
     return render(resolve(loaded.spec, profile, source="job.yaml"))
 
 
-def answer(site: Site, script: str) -> str:
-    """ "" where Slurm takes the job, else what it says."""
-    done = site.sandbox.run(["sbatch", "--test-only"], given=script)
-    return done.stderr if done.returncode else ""
-
-
 def test_check_and_slurm_draw_the_same_line(
     site: Site,
     tmp_path: Path,
@@ -179,10 +173,10 @@ def test_check_and_slurm_draw_the_same_line(
             # Another limit comes first.
             continue
         seen.add(edge.bound)
-        assert answer(site, script) == "", edge
+        assert answer(site.sandbox, script) == "", edge
         _, said = run_check(tmp_path, edge.inside, site.name, capsys)
         assert " error: " not in said, edge
-        assert answer(site, script_of(boundless, edge.outside)) != "", edge
+        assert answer(site.sandbox, script_of(boundless, edge.outside)) != "", edge
         # By the profile alone, then by what the cluster itself says.
         status, said = run_check(tmp_path, edge.outside, site.name, capsys)
         assert status == 2, edge

@@ -28,7 +28,7 @@ from tests.edges import (
     limits_of,
     script_of,
 )
-from tests.slurm.conftest import missing_for_accounting, run_check
+from tests.slurm.conftest import answer, missing_for_accounting, run_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,12 +141,6 @@ def site(
         yield Site(profile, edges, sandbox, keeps)
 
 
-def answer(site: Site, script: str, how: str = "--test-only") -> str:
-    """ "" where Slurm takes the job, else what it says."""
-    done = site.sandbox.run(["sbatch", how], given=script)
-    return done.stderr if done.returncode else ""
-
-
 def test_slurm_and_check_draw_the_same_line(
     site: Site,
     tmp_path: Path,
@@ -164,13 +158,13 @@ def test_slurm_and_check_draw_the_same_line(
         if why_not(edge, site.profile, accounting=site.accounting):
             continue
         script = script_of(site.profile, edge.inside)
-        said = answer(site, script)
+        said = answer(site.sandbox, script)
         if said and edge.limit.place == "qos":
             # Slurm's test forgets that a QOS counts in place of the partition; sbatch doesn't.
-            said = answer(site, script, "--hold")
+            said = answer(site.sandbox, script, how="--hold")
         if said:
             wrong.append(f"{edge.limit}: inside: {said}")
-        if not answer(site, script_of(open_ended, edge.outside)):
+        if not answer(site.sandbox, script_of(open_ended, edge.outside)):
             wrong.append(f"{edge.limit}: outside: taken")
         _, report = run_check(tmp_path, edge.inside, site.profile.name, capsys)
         if " error: " in report:
