@@ -50,89 +50,12 @@ _LOST = "slurm/test_lost.py::test_the_job_ends_and_says_what_is_lost"
 # page: part of a sentence: what shows it.
 CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
     "README.md": {
-        "Slurm 22.05 and 23.02 do not pass `--cpus-per-task` on": _CPUS,
-        "`MASTER_PORT` outside the kernel's ephemeral range and another one for every job, array "
-        "task and step": (
-            _TOLD,
-            f"{_LAUNCH}::test_two_jobs_at_once_on_the_same_nodes_do_not_meet",
-            f"{_LAUNCH}::test_two_steps_of_one_job_do_not_meet",
-            f"{_LAUNCH}::test_array_tasks_have_ports_of_their_own",
-        ),
-        "set inside each task, never in the batch shell": _TOLD,
-        "`CUDA_VISIBLE_DEVICES` is never touched": _TOLD,
-        "a rank that died does not leave the others waiting": (
+        "for Slurm 20.11 to 26.05": (_VERSIONS, f"{_REQUEUE}::test_it_comes_back"),
+        "set inside each task": _TOLD,
+        "a rank that dies does not leave the others waiting": (
             f"{_LAUNCH}::test_a_dying_rank_ends_the_job_with_an_error",
             f"{_CLAIMS}::test_a_task_that_fails_ends_the_others_where_that_is_said",
         ),
-        "works on Slurm 20.11 to 26.05": (_VERSIONS, f"{_REQUEUE}::test_it_comes_back"),
-        "`--slurm 22.05` or `--cluster NAME` says for which": f"{_RELEASE}::"
-        "test_rehearse_on_another_version",
-        "The script is submitted unchanged": f"{_REHEARSE}::"
-        "test_words_and_variables_arrive_to_the_byte",
-        "Programs of a step don't, nor does `sbatch`; logs stay out of the folder": f"{_REHEARSE}::"
-        "test_every_example_is_right",
-        "ends the job within seconds, with the status of the rank that failed first": (
-            f"{_FAILURE}::test_a_killed_rank",
-            f"{_FAILURE}::test_a_status_of_its_own",
-            _LOST,
-        ),
-        "A new run of the job removes it": f"{_SUPERVISOR}::"
-        "test_a_file_of_an_earlier_run_is_removed",
-        "A cancelled job has not failed": f"{_SUPERVISOR}::test_a_cancelled_run_has_not_failed",
-        "or the ports that `srun --resv-ports` reserved": (
-            f"{_CLAIMS}::test_ports_are_reserved_for_a_step",
-            f"{_SUPERVISOR}::test_reserved_ports_are_used",
-        ),
-        "by USR1 180 seconds (up to 240) before the time limit": (
-            _EARLY,
-            f"{_REQUEUE}::test_it_comes_back[the time limit]",
-        ),
-        "by TERM when the job is preempted with a grace time": f"{_REQUEUE}::"
-        "test_it_comes_back[preemption]",
-        "it starts again some two minutes later, with the log appended to": (
-            _TWO_MINUTES,
-            f"{_REQUEUE}::test_it_comes_back",
-        ),
-        "Any other status ends the job": f"{_REQUEUE}::test_it_stays_away[another status]",
-        "`scancel --signal=USR1 ID` and `scancel --signal=TERM ID` make a job save and come back, "
-        "with `--batch` USR1 does too": (
-            f"{_REQUEUE}::test_it_comes_back[the signal]",
-            f"{_REQUEUE}::test_it_comes_back[TERM to the program]",
-            f"{_REQUEUE}::test_it_comes_back[the signal to the batch shell]",
-        ),
-        "a plain `scancel ID` ends it for good": f"{_REQUEUE}::test_it_stays_away[scancel]",
-        "come back `max_restarts` times, or where five runs in a row got nowhere": (
-            f"{_REQUEUE}::test_it_comes_back_as_often_as_it_may",
-            f"{_REQUEUE}::test_it_ends_where_it_makes_no_progress",
-        ),
-        "Python drops its handlers while it ends": f"{_RESUME}::test_a_late_signal_spoils_nothing",
-        "whose own process dies of the signal": (
-            _SIGNALLED,
-            f"{_TORCH}::test_torchrun_makes_a_failure_of_75",
-        ),
-        "the job also comes back where the entrypoint ends with 69": f"{_REQUEUE}::"
-        "test_it_comes_back_where_a_node_is_lost",
-        "Slurm itself starts a job again whose node it finds to be down": f"{_CLAIMS}::"
-        "test_slurm_starts_the_job_of_a_lost_node_again",
-        "but for that it takes minutes": f"{_CLAIMS}::test_how_long_slurm_waits_by_itself",
-        "as root or as an ordinary user": f"{_SANDBOX}::test_it_works_for",
-        "`--slurm 20.11`, `22.05`, `24.11` or `26.05`, here and for `rehearse`": (
-            f"{_RELEASE}::test_the_verbs_reach_a_sandbox_of_another_version",
-            f"{_RELEASE}::test_rehearse_on_another_version",
-        ),
-        "each node has a network of its own": f"{_FAULTS}::"
-        "test_ranks_meet_by_name_across_addresses",
-        "with `up --grace 60` jobs can be preempted": f"{_FAULTS}::"
-        "test_a_preempted_job_is_told_and_comes_back",
-        "so that `sacct` works": "slurm/test_sandbox_accounting.py::"
-        "test_sacct_shows_a_job_that_has_ended",
-        "to any user, on Slurm 20.11 to 26.05, with accounting or without": (
-            f"{_CHECK}::test_detect_keep_and_diff",
-            "unit/cluster/test_live.py::test_the_profile",
-            "slurm/test_check_accounts.py::test_detect_knows_them",
-        ),
-        "Where Slurm can't be reached it reports the rest and exits 3": f"{_CHECK}::"
-        "test_slurm_cannot_be_reached",
     },
     "ci.md": {
         "each runs on a real Slurm, with as many nodes as it asks for": "slurm/test_ci.py::"
@@ -325,6 +248,13 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
         "test_a_step_runs_a_script_that_makes_its_own_groups",
     },
     "entrypoint/failures.md": {
+        "a new run of the job removes it": f"{_SUPERVISOR}::"
+        "test_a_file_of_an_earlier_run_is_removed",
+        "A cancelled job has not failed": f"{_SUPERVISOR}::test_a_cancelled_run_has_not_failed",
+        "or at the ports that `srun --resv-ports` reserved": (
+            f"{_CLAIMS}::test_ports_are_reserved_for_a_step",
+            f"{_SUPERVISOR}::test_reserved_ports_are_used",
+        ),
         "The job ends with the status of that rank, within seconds": (
             f"{_FAILURE}::test_a_killed_rank",
             f"{_FAILURE}::test_a_status_of_its_own",
@@ -345,6 +275,16 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
         "no such GPU on the second node": f"{_DOCS}::test_what_each_task_is_told",
     },
     "entrypoint/requeue.md": {
+        "and so do `scancel --signal=TERM ID` and USR1 with `--batch`": (
+            f"{_REQUEUE}::test_it_comes_back[TERM to the program]",
+            f"{_REQUEUE}::test_it_comes_back[the signal to the batch shell]",
+        ),
+        "or, without such a file, if the run lasted a minute": f"{_REQUEUE}::"
+        "test_it_ends_where_it_makes_no_progress",
+        "Slurm itself starts a job again when it finds a node down": f"{_CLAIMS}::"
+        "test_slurm_starts_the_job_of_a_lost_node_again",
+        "but that takes it minutes": f"{_CLAIMS}::test_how_long_slurm_waits_by_itself",
+        "Python drops its handlers while it ends": f"{_RESUME}::test_a_late_signal_spoils_nothing",
         "Slurm sends USR1 180 seconds (up to 240) before the time limit, or TERM when the job is "
         "preempted": (
             _EARLY,
@@ -379,7 +319,12 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
         "more data loader workers than CPUs": "unit/ddp/test_checks.py::test_workers_and_cpus",
     },
     "commands/cluster.md": {
-        "Your cluster can tell its profile itself": f"{_CHECK}::test_detect_keep_and_diff",
+        "Your cluster can write its profile itself, for any user, on Slurm 20.11 to 26.05, with "
+        "accounting or without": (
+            f"{_CHECK}::test_detect_keep_and_diff",
+            "unit/cluster/test_live.py::test_the_profile",
+            "slurm/test_check_accounts.py::test_detect_knows_them",
+        ),
     },
     "commands/lint.md": {
         "Some rules hold on some versions of Slurm only. They ask the Slurm of the machine; "
@@ -410,6 +355,10 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
         "It makes the folder of the log": f"{_SUBMIT}::test_the_id_alone_and_the_log_folder",
     },
     "commands/sandbox.md": {
+        "each node has a network of its own": f"{_FAULTS}::"
+        "test_ranks_meet_by_name_across_addresses",
+        "`up --grace 60` jobs can be preempted": f"{_FAULTS}::"
+        "test_a_preempted_job_is_told_and_comes_back",
         "as root or as an ordinary user": f"{_SANDBOX}::test_it_works_for",
         "takes partitions, limits, nodes and GPU types from a profile": "slurm/test_like.py::"
         "test_detect_gives_the_shape_back",

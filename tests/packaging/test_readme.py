@@ -6,7 +6,6 @@ a command prints, that is what it prints. Blocks that speak of a Slurm that is t
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -26,49 +25,27 @@ BLOCKS = re.findall(r"^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL
 SCRIPT = re.findall(r"^```bash\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[0]
 
 PROGRAM = "print('trained')\n"
-JOB = "nodes: 1\ngpus_per_node: 2\ntime: 10m\ncommand: python3 train.py\n"
-FILES = {"train.py": PROGRAM, "train.sbatch": SCRIPT, "job.yaml": JOB, "logs/.keep": ""}
+JOB = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[0]
+FILES = {"train.py": PROGRAM, "train.sbatch": SCRIPT, "job.yaml": JOB}
 
 
 class Setting(NamedTuple):
-    """What stands around a block.
+    """What stands around a block, by the first command of it.
 
-    before: Bash that is run first. then: Bash that is run before one of the commands. status: of
-    a command that does not end with 0.
+    before: Bash that is run first. status: of a command that does not end with 0.
     """
 
-    files: dict[str, str] = FILES
     before: str = ""
-    then: tuple[tuple[str, str], ...] = ()
     status: tuple[tuple[str, int], ...] = ()
 
 
-SANDBOX = 'eval "$(slurmgen sandbox up --name site --nodes 2)"'
-# By the first command of the block.
 SETTINGS = {
+    "slurmgen render job.yaml | grep -E '^(#SBATCH|srun)'": Setting(),
     "slurmgen render job.yaml > job.sbatch": Setting(
-        before=SANDBOX,
+        before='eval "$(slurmgen sandbox up --name site --nodes 2 --gpus 4)"',
         status=(("slurmgen lint train.sbatch", 1),),
     ),
-    'eval "$(slurmgen sandbox up --nodes 2 --gpus 4)"': Setting(),
-    "slurmgen cluster list": Setting(
-        files={
-            "job.yaml": f"account: abc123\n{JOB.replace('2', '8')}",
-        }
-    ),
-    "slurmgen cluster detect > clusters/lab.yaml": Setting(
-        files={
-            "job.yaml": "time: 1h\ngpus_per_node: 4\ncpus_per_task: 17\ncommand: ./train\n",
-            "clusters/.keep": "",
-        },
-        before=f"{SANDBOX}; scontrol update PartitionName=gpu MaxTime=12:00:00",
-        then=(("slurmgen cluster diff lab", "sed -i s/12:00:00/1-00:00:00/ clusters/lab.yaml"),),
-        status=(("slurmgen cluster diff lab", 1), ("slurmgen check job.yaml --cluster lab", 2)),
-    ),
-    "slurmgen init": Setting(files={"train.py": PROGRAM, "jobs/a.yaml": JOB, "jobs/a.sbatch": ""}),
 }
-# These build the environment itself, or do harm to a sandbox: tests of their own run them.
-ELSEWHERE = ("make demo", "slurmgen sandbox cut n1 n2")
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +56,7 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def commands(block: str) -> list[tuple[str, str]]:
     """Each command, without the remark behind it, and what is shown below it."""
     found = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    bare = [(re.sub(r" +# .*", "", command), shown) for command, shown in found]
-    if importlib.util.find_spec("torch"):
-        return bare
-    # It says so, and needs it.
-    return [(command, shown) for command, shown in bare if not command.startswith("slurmgen run")]
+    return [(re.sub(r" +# .*", "", command), shown) for command, shown in found]
 
 
 def first(block: str) -> str:
@@ -91,21 +64,18 @@ def first(block: str) -> str:
 
 
 def test_every_block_is_known() -> None:
-    assert {first(block) for block in BLOCKS} == SETTINGS.keys() | set(ELSEWHERE)
+    assert {first(block) for block in BLOCKS} == SETTINGS.keys()
 
 
-@pytest.mark.parametrize(
-    "block", [block for block in BLOCKS if first(block) not in ELSEWHERE], ids=first
-)
+@pytest.mark.parametrize("block", BLOCKS, ids=first)
 def test_a_block(block: str, programs: Path, tmp_path: Path) -> None:
     setting = SETTINGS[first(block)]
     project = tmp_path / "project"
-    for name, text in setting.files.items():
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
+    project.mkdir()
+    for name, text in FILES.items():
         (project / name).write_text(text)
     lines = [setting.before]
     for command, _ in commands(block):
-        lines += [*(bash for other, bash in setting.then if other == command)]
         lines += ["echo @@@", command, 'echo "@@@$?"']
     lines += ["for name in default site; do slurmgen sandbox down --name $name; done"]
     done = subprocess.run(
