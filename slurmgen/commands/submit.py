@@ -14,7 +14,7 @@ from slurmgen.commands.pipeline import as_linted, plan_job, recognised, render_j
 from slurmgen.diagnostics import ERROR
 from slurmgen.errors import EXIT_OK, FaultyJob, JobRefused, UnavailableError
 from slurmgen.slurm import sbatch
-from slurmgen.slurm.call import NotStarted
+from slurmgen.slurm.call import NoAnswer, NotStarted
 from slurmgen.slurm.handover import Handover
 from slurmgen.spec.filename import log_directory
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Seconds between two looks at a job: a tenth of the time waited so far, which is short
 # for a sandbox and kind to a busy controller.
 _FIRST_LOOK, _LAST_LOOK = 0.2, 15.0
+# For how many seconds a controller may be away before `--wait` gives up.
+_AWAY = 3600
 # From this release on Slurm makes the folders of a job's logs by itself.
 _MAKES_FOLDERS = "23.02"
 
@@ -216,7 +218,7 @@ def _wait(job: sbatch.Submitted, environment: Mapping[str, str]) -> int:
     # Slurm forgets the tasks of an array that ended early (MinJobAge) before the others end.
     worst: int | None = None
     while True:
-        states = sbatch.job_states(job, environment)
+        states = _states(job, environment)
         if states is None:
             break
         ended = [state for state in states if state.state in sbatch.ENDED]
@@ -234,6 +236,29 @@ def _wait(job: sbatch.Submitted, environment: Mapping[str, str]) -> int:
             f"Slurm has no record of how job {job.job_id} ended", fix=f"try sacct -j {job.job_id}"
         )
     return worst
+
+
+def _states(job: sbatch.Submitted, environment: Mapping[str, str]) -> list[sbatch.State] | None:
+    """`sbatch.job_states`, also after a controller that was away for a while."""
+    end = time.monotonic() + _AWAY
+    told = False
+    while True:
+        try:
+            states = sbatch.job_states(job, environment)
+        except NoAnswer as error:
+            if time.monotonic() > end:
+                raise
+            if not told:
+                report.note(
+                    f"slurmgen: {error}\nslurmgen: job {job.job_id} goes on; asking again for up "
+                    f"to {_AWAY // 60} minutes"
+                )
+                told = True
+            time.sleep(_LAST_LOOK)
+        else:
+            if told:
+                report.note("slurmgen: Slurm answers again")
+            return states
 
 
 def _progress(states: list[sbatch.State]) -> str:

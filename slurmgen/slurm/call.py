@@ -34,7 +34,11 @@ class NotStarted(UnavailableError):
     """The program isn't there, or can't be run."""
 
 
-class TimedOut(UnavailableError):
+class NoAnswer(UnavailableError):
+    """Slurm can't be asked just now."""
+
+
+class TimedOut(NoAnswer):
     """The program gave no answer in time and was ended; stdout, stderr: what it had said."""
 
     def __init__(self, program: str, seconds: float, stdout: str, stderr: str) -> None:

@@ -163,8 +163,7 @@ class Handover:
                 when = time.strftime("%d %b %H:%M:%S", time.localtime(record.began))
                 before = f"a submission of this job that was ended at about {when}"
                 self._say(f"slurmgen: asking Slurm what became of {before}")
-                self._await_its_sbatch(record)
-                jobs, why_not = self._look(record)
+                jobs, why_not = self._look(record, has_ended=record.sbatch_has_ended)
                 if not jobs and not why_not:
                     self._say("slurmgen: Slurm knows of no job of it")
                     record.forget()
@@ -193,67 +192,56 @@ class Handover:
                 return True
         return False
 
-    def _await_its_sbatch(self, record: journal.Record) -> None:
-        end = time.monotonic() + GRACE
-        waiting = False
-        while not record.sbatch_has_ended():
-            if not waiting:
-                self._say(f"slurmgen: its sbatch still runs; waiting up to {GRACE:.0f} s for it")
-                waiting = True
-            if time.monotonic() > end or self._interruptions.count:
-                raise self._perhaps(
-                    record, "sbatch of an earlier submission of this job still runs"
-                )
-            time.sleep(_FIRST_PAUSE)
+    def _look(
+        self, record: journal.Record, has_ended: Callable[[], bool] = lambda: True
+    ) -> tuple[list[whereabouts.Job], str]:
+        """The jobs of a submission; without any, why that isn't certain, "" where it is.
 
-    def _look(self, record: journal.Record) -> tuple[list[whereabouts.Job], str]:
-        """The jobs of a submission whose sbatch has ended; without any, why that isn't
-        certain, "" where it is.
-
-        Certain is what Slurm says after the time that a request may have been under way.
+        Certain is what Slurm says once sbatch has ended (`has_ended`) and the time is over for
+        which a request may have been under way.
         """
         start = time.monotonic()
         pause = _FIRST_PAUSE
-        settled: float | None = None
         memory: whereabouts.Memory | None = None
+        # When that time is over; None as long as it can't be said.
+        settled: float | None = None
         problem = ""
         while True:
             asked = time.monotonic()
+            ended = has_ended()
+            before = problem
             try:
                 memory = memory or whereabouts.memory(self._environment, self._hurry)
                 jobs = whereabouts.find(
                     record.token, self._clusters, self._environment, self._hurry
                 )
             except UnavailableError as error:
-                if not problem:
-                    self._say(f"slurmgen: {error}\nslurmgen: asking again for up to {ASKING:.0f} s")
-                problem = "Slurm doesn't answer"
+                # What waits for a controller waits as long as that is away.
+                problem, settled = "Slurm doesn't answer", None
+                detail = f"slurmgen: {error}"
             else:
-                problem = ""
                 if jobs:
                     return jobs, ""
-                if settled is None:
-                    settles = min(max(memory.message_timeout, _SETTLES[0]), _SETTLES[1])
-                    settled = asked + settles
-                    self._say(
-                        f"slurmgen: Slurm knows of no such job; asking for {settles:.0f} s more, "
-                        "in case the request is still on its way"
-                    )
-                elif asked >= settled:
+                if settled is not None and asked >= settled:
                     return [], _forgets(record, memory)
-            if self._interruptions.count:
-                return [], problem or "a request may still be on its way"
-            now = time.monotonic()
-            if now - start > ASKING:
-                return [], problem or "Slurm didn't answer long enough"
-            if settled is not None and now < settled:
-                pause = min(pause, max(settled - now, _FIRST_PAUSE))
-            self._sleep(pause)
+                problem = "Slurm knows of no such job, but "
+                problem += "a request may be on its way" if ended else "its sbatch still runs"
+                detail = f"slurmgen: {problem}"
+                if ended and settled is None:
+                    low, high = _SETTLES
+                    settled = time.monotonic() + min(max(memory.message_timeout, low), high)
+            left = start + ASKING - time.monotonic()
+            if left <= 0 or self._interruptions.count:
+                return [], problem
+            if problem != before:
+                until = left if settled is None else settled - time.monotonic()
+                self._say(f"{detail}\nslurmgen: asking again for up to {until:.0f} s")
+            self._sleep(pause if settled is None else min(pause, settled - time.monotonic()))
             pause = min(2 * pause, _LAST_PAUSE)
 
     def _sleep(self, seconds: float) -> None:
-        """Not through a signal."""
-        end = time.monotonic() + seconds
+        """At least a little; not through a signal."""
+        end = time.monotonic() + max(seconds, 0.1)
         while (left := end - time.monotonic()) > 0 and not self._interruptions.count:
             time.sleep(min(left, 0.1))
 

@@ -7,7 +7,7 @@ import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import JobRefused, UnavailableError
-from slurmgen.slurm.call import call
+from slurmgen.slurm.call import NoAnswer, call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,14 +100,14 @@ def job_states(job: Submitted, environment: Mapping[str, str]) -> list[State] | 
     """The states of a job, one for each task of an array; None once Slurm has forgotten it.
 
     From `scontrol show job`, which every version and every site has; accounting need not
-    be there. Raises UnavailableError where the controller does not answer.
+    be there. Raises NoAnswer where the controller doesn't answer, UnavailableError.
     """
     where = ["-M", job.cluster] if job.cluster else []
     done = call(["scontrol", *where, "show", "job", job.job_id], environment)
     if done.returncode != 0:
         if "Invalid job id" in done.stderr:
             return None
-        raise UnavailableError(
+        raise NoAnswer(
             f"scontrol failed:\n{indent(done.stderr)}", fix="try again: the job itself goes on"
         )
     return [_parse_state(record) for record in done.stdout.split("\n\n") if record.strip()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,10 @@ def _serve() -> None:
 def _become(folder: str, stem: str, arguments: list[str]) -> None:
     from slurmgen.main import main
 
+    # As in a terminal, whatever ran the tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     os.chdir(folder)
     for number, name in ((0, os.devnull), (1, f"{stem}.stdout"), (2, f"{stem}.stderr")):
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND

@@ -23,8 +23,9 @@ case $fault in
   banner-behind) "$REAL_SBATCH" "$@"; echo 17 ;;
   signal-before) kill -9 $$ ;;
   signal-after) unheard "$@"; kill -9 $$ ;;
-  hang-before) sleep 1000 ;;
-  hang-after) unheard "$@"; sleep 1000 ;;
+  slow) echo $$ > sbatch.pid; sleep 2; exec "$REAL_SBATCH" "$@" ;;
+  hang-before) echo $$ > sbatch.pid; exec sleep 1000 ;;
+  hang-after) unheard "$@"; echo $$ > sbatch.pid; exec sleep 1000 ;;
   garbage-before) garbage ;;
   garbage-after) unheard "$@"; garbage; garbage >&2; exit 1 ;;
   silent-before) exit 0 ;;
