@@ -74,28 +74,29 @@ class Handover:
         """
         with self._interruptions:
             try:
-                adopted = yield from self._adopt()
-                if not adopted:
-                    yield from self._submit()
+                submitted = yield from self._adopt()
+                if submitted is None:
+                    submitted = yield from self._submit()
             except SlurmgenError as error:
                 if self._interruptions.count:
                     # What the signal raises says nothing of the job.
                     self._say(f"slurmgen: {error}\n  = fix: {error.fix}")
                     self._interruptions.deliver()
                 raise
+            if self._interruptions.count:
+                job_id = submitted.job_id
+                self._say(f"slurmgen: job {job_id} was taken; `scancel {job_id}` ends it")
 
-    def _submit(self) -> Iterator[Submitted]:
+    def _submit(self) -> Generator[Submitted, None, Submitted]:
         with journal.record(self._job, self._script) as record:
             try:
                 submitted = self._hand(record)
             except (NotSubmitted, call.NotStarted):
                 record.forget()
                 raise
-            if self._interruptions.count:
-                job_id = submitted.job_id
-                self._say(f"slurmgen: job {job_id} was taken; `scancel {job_id}` ends it")
             yield submitted
             record.forget()
+        return submitted
 
     def _hand(self, record: journal.Record) -> Submitted:
         status: int | None = None
@@ -152,10 +153,10 @@ class Handover:
             )
         raise self._perhaps(record, f"the job may have been taken: {why_not}")
 
-    def _adopt(self) -> Generator[Submitted, None, bool]:
+    def _adopt(self) -> Generator[Submitted, None, Submitted | None]:
         """The job of an earlier submission of this one that ended before it could tell the id.
 
-        Returns whether there was one. Raises PerhapsSubmitted where that is open,
+        Returns it, None where there was none. Raises PerhapsSubmitted where that is open,
         NotSubmitted where it was submitted with other variables.
         """
         with journal.unfinished(self._job) as records:
@@ -189,8 +190,8 @@ class Handover:
                 )
                 yield jobs[0].submitted
                 record.forget()
-                return True
-        return False
+                return jobs[0].submitted
+        return None
 
     def _look(
         self, record: journal.Record, has_ended: Callable[[], bool] = lambda: True

@@ -75,8 +75,8 @@ def _become(folder: str, stem: str, arguments: list[str]) -> None:
 
     # As in a terminal, whatever ran the tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.chdir(folder)
     for number, name in ((0, os.devnull), (1, f"{stem}.stdout"), (2, f"{stem}.stderr")):
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND

@@ -378,7 +378,7 @@ def test_what_slurm_has_of_the_job_is_as_the_user_wrote_it(
     # Some versions end it with a line more.
     assert kept.rstrip("\n") == rendered.rstrip("\n")
     shown = sandbox.run(["scontrol", "show", "job", done.stdout.strip()]).stdout
-    assert "Comment=my own\n" in shown
+    assert "Comment=my own" in shown
     assert "JobName=job\n" in shown
 
 
