@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
+_HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(NamedTuple):
@@ -50,9 +51,9 @@ class Forks:
         told.write(json.dumps([str(folder), stem, arguments]) + "\n")
         during(int(heard.readline()))
         status = int(heard.readline())
-        out, err = (
-            Path(f"{stem}.{kind}").read_text(errors="replace") for kind in ("stdout", "stderr")
-        )
+        # Without them it was killed before it was slurmgen.
+        files = [Path(f"{stem}.{kind}") for kind in ("stdout", "stderr")]
+        out, err = (file.read_text(errors="replace") if file.exists() else "" for file in files)
         return Ended(status, out, err)
 
     def close(self) -> None:
@@ -62,9 +63,12 @@ class Forks:
 def _serve() -> None:
     for line in sys.stdin:
         folder, stem, arguments = json.loads(line)
+        # Until the fork is what it is to be, nothing can end it half-way.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
         pid = os.fork()
         if pid == 0:
             _become(folder, stem, arguments)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
         print(pid, flush=True)
         _, status = os.waitpid(pid, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
@@ -83,6 +87,7 @@ def _become(folder: str, stem: str, arguments: list[str]) -> None:
         os.dup2(os.open(name, flags, 0o600), number)
     sys.argv = ["slurmgen", *arguments]
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
         main()
     except KeyboardInterrupt:
         # Outside of what main() guards Python would say so, too.

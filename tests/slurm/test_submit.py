@@ -260,7 +260,12 @@ def start(
     if fault:
         (folder / "fault").write_text(fault)
     environment = sandbox.environment()
-    program = f"from slurmgen.main import main\n{prepare}\nmain()"
+    # As in a terminal, whatever runs the tests.
+    signals = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    )
+    program = f"{signals}from slurmgen.main import main\n{prepare}\nmain()"
     return subprocess.Popen(
         [sys.executable, "-c", program, "submit", "job.yaml"],
         cwd=folder,
