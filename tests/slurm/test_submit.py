@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen.sandbox import Sandbox, Shape
-from tests.slurm.conftest import ROOT
+from tests.slurm.conftest import ROOT, skip_without_accounting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -629,3 +629,32 @@ def test_wait_outlives_a_controller_that_is_away(tmp_path: Path) -> None:
         _, rest = process.communicate(timeout=240)
     assert process.returncode == 4, said + rest
     assert "Slurm answers again" in rest
+
+
+def test_accounting_knows_a_job_that_the_controller_has_forgotten(tmp_path: Path) -> None:
+    skip_without_accounting()
+    shape = Shape(nodes=1, gpus_per_node=0, extra_conf=("MinJobAge=2", "MessageTimeout=10"))
+    with Sandbox.up(
+        name="accounts", shape=shape, directory=tmp_path / "root", accounting=True
+    ) as sandbox:
+        config = sandbox.run(["scontrol", "show", "config"]).stdout
+        name = re.search(r"^ClusterName\s+= (\S+)", config, re.MULTILINE)
+        assert name is not None
+        late = (
+            "import subprocess, time\nfrom slurmgen.slurm import whereabouts\n"
+            "find = whereabouts.find\n"
+            "def forgotten(*given):\n"
+            "    ask = ['squeue', '-h', '--states=all']\n"
+            "    while subprocess.run(ask, capture_output=True).stdout:\n"
+            "        time.sleep(1)\n"
+            "    return find(*given)\n"
+            "whereabouts.find = forgotten\n"
+        )
+        job = "time: 1m\noutput: log\ncommand: 'true'\n"
+        done = fail(sandbox, tmp_path, job, "signal-after", late)
+        if sandbox.version < "21.08":
+            assert done.returncode == 3
+            assert "it forgets those that ended more than 2 s ago" in done.stderr
+        else:
+            assert done.returncode == 0, done.stderr
+            assert f"job {done.stdout.strip()} was taken: it is COMPLETED" in done.stderr
