@@ -522,11 +522,16 @@ def test_an_interruption_waits_for_what_sbatch_says(
     assert "Traceback" not in err
 
 
-def test_an_interruption_while_sbatch_hangs(sandbox: Sandbox, tmp_path: Path) -> None:
-    hurry = "from slurmgen.slurm import handover\nhandover.GRACE = 1\n"
+@pytest.mark.parametrize("grace", [1, 1000], ids=["over", "ended"])
+def test_an_interruption_while_sbatch_hangs(sandbox: Sandbox, tmp_path: Path, grace: int) -> None:
+    hurry = f"from slurmgen.slurm import handover\nhandover.GRACE = {grace}\n"
     process = start(sandbox, tmp_path, HELD, "hang-before", hurry)
     wait_for((tmp_path / "sbatch.pid").exists)
     process.send_signal(signal.SIGINT)
+    if grace == 1000:
+        assert process.stderr is not None
+        assert "waiting up to 1000 s" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert "may have been taken" in err
