@@ -224,6 +224,8 @@ class Handover:
                 if jobs:
                     return jobs, ""
                 if settled is not None and asked >= settled:
+                    # No later question finds out more.
+                    record.forget()
                     return [], _forgets(record, memory)
                 problem = "Slurm knows of no such job, but "
                 problem += "a request may be on its way" if ended else "its sbatch still runs"
@@ -254,10 +256,11 @@ class Handover:
 
     def _perhaps(self, record: journal.Record, message: str) -> PerhapsSubmitted:
         look = whereabouts.command(record.token, self._clusters)
-        return PerhapsSubmitted(
-            message,
-            fix=f"look with `{look}`; `slurmgen submit` of the same job looks first, too",
-        )
+        if record.script.exists():
+            then = "`slurmgen submit` of the same job looks first, too"
+        else:
+            then = "and at the job's logs; if it didn't run, submit it again"
+        return PerhapsSubmitted(message, fix=f"look with `{look}`; {then}")
 
 
 class _Hurry:

@@ -636,6 +636,23 @@ def test_wait_outlives_a_controller_that_is_away(tmp_path: Path) -> None:
     assert "Slurm answers again" in rest
 
 
+def test_one_that_the_controller_may_have_forgotten_stops_the_next_once(tmp_path: Path) -> None:
+    shape = Shape(nodes=1, gpus_per_node=0, extra_conf=("MinJobAge=2", "MessageTimeout=5"))
+    job = "time: 1m\noutput: log\ncommand: 'true'\n"
+    with Sandbox.up(name="forgot", shape=shape, directory=tmp_path / "root") as sandbox:
+        process = start(sandbox, tmp_path, job, "hang-after")
+        wait_for((tmp_path / "sbatch.pid").exists)
+        process.kill()
+        process.communicate(timeout=60)
+        end_its_sbatch(tmp_path)
+        wait_for(lambda: jobs_of(sandbox, tmp_path) == [])
+        told = fail(sandbox, tmp_path, job, "")
+        assert (told.returncode, told.stdout) == (3, "")
+        assert "it forgets those that ended more than 2 s ago" in told.stderr
+        assert "if it didn't run, submit it again" in told.stderr
+        assert fail(sandbox, tmp_path, job, "").returncode == 0
+
+
 def test_accounting_knows_a_job_that_the_controller_has_forgotten(tmp_path: Path) -> None:
     skip_without_accounting()
     shape = Shape(nodes=1, gpus_per_node=0, extra_conf=("MinJobAge=2", "MessageTimeout=10"))
