@@ -7,6 +7,7 @@
 #   make test     all tests, on a real Slurm (installed first where that is possible)
 #   make test-oldest  what needs neither Slurm nor torch, with the oldest dependencies allowed
 #   make matrix   what is said about Slurm, on each version that Debian has and this machine doesn't
+#   make chaos    the tests of tests/chaos in their long form, half an hour each
 #   make golden   write the expected scripts of tests/golden again; review the diff
 #   make docs     write pages and manual again, build the site in build/site; review the diff
 #   make bench    the benchmarks
@@ -30,7 +31,7 @@ BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt scripts/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test test-oldest matrix golden docs bench zipapp clean
+.PHONY: help demo setup check test test-oldest matrix chaos golden docs bench zipapp clean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -65,6 +66,10 @@ test-oldest:
 matrix: $(VENV)/.installed-dev
 	@scripts/slurm-packages
 	@scripts/matrix $(PYTEST_ARGS)
+
+chaos: $(VENV)/.installed-dev
+	@scripts/slurm-packages
+	@scripts/chaos $(PYTEST_ARGS)
 
 golden: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/golden --update-golden $(PYTEST_ARGS)

@@ -93,7 +93,7 @@ class Job:
         """Hand the job to Slurm; returns its id. Raises as `submit` does."""
         from slurmgen.commands import submit as verb
 
-        return verb.submit_planned(self._planned)
+        return verb.submit_planned(self._planned, self._path)
 
     def __repr__(self) -> str:
         return f"<Job {self.plan.job_name} on {self.cluster}>"
@@ -110,8 +110,11 @@ def render(job: Job | PathLike, *, cluster: PathLike | None = None) -> str:
 def submit(job: Job | PathLike, *, cluster: PathLike | None = None) -> str:
     """Render, lint and hand to sbatch; returns the job's id.
 
-    Raises FaultyJob where the job would fail, hang or waste its GPUs, UnavailableError where
-    Slurm can't be reached or refuses it.
+    Raises FaultyJob where the job would fail, hang or waste its GPUs; NotSubmitted where Slurm
+    has no job (JobRefused: since it doesn't want it); PerhapsSubmitted where that can't be
+    found out, and submitting again might start it twice; another UnavailableError where there is
+    no Slurm. Where a program was killed between Slurm's taking this job and its id, the id is that
+    job's, and a line on stderr says so.
     """
     return _job(job, cluster).submit()
 

@@ -59,6 +59,25 @@ class UnavailableError(SlurmgenError):
     exit_status = EXIT_UNAVAILABLE
 
 
+class NotSubmitted(UnavailableError):
+    """Slurm has no job of this submission: it may be submitted again."""
+
+
+class JobRefused(NotSubmitted):
+    """Slurm, or sbatch before it asked Slurm, did not take the job; `said` is their own words."""
+
+    def __init__(self, message: str, *, fix: str, said: str) -> None:
+        super().__init__(message, fix=fix)
+        self.said = said
+
+
+class PerhapsSubmitted(UnavailableError):
+    """Whether Slurm has the job could not be found out; `fix` says how to look.
+
+    Submitting again may start it twice. `slurmgen submit` of the same job looks first.
+    """
+
+
 class Refusal(ValueError):
     """A value of the spec that means nothing, or that Slurm would take wrongly.
 

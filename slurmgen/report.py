@@ -45,13 +45,19 @@ def discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def note(text: str) -> None:
-    """A line (or several) for the person, on stderr; no control character gets there."""
+def note(text: str) -> bool:
+    """A line (or several) for the person, on stderr; no control character gets there.
+
+    Returns whether stderr took it.
+    """
     if sys.stderr is None:
-        return
-    with suppress(OSError):
+        return False
+    try:
         sys.stderr.write("\n".join(map(_visible, text.split("\n"))) + "\n")
         sys.stderr.flush()
+    except OSError:
+        return False
+    return True
 
 
 def error(problem: SlurmgenError) -> None:

@@ -16,6 +16,7 @@ from slurmgen.errors import (
     EXIT_UNAVAILABLE,
     EXIT_USAGE,
     InvalidInput,
+    JobRefused,
     Refusal,
     UnavailableError,
     UsageError,
@@ -167,13 +168,13 @@ def _asked_of_slurm(text: str, untestable: str) -> str | None:
 
     environment, _ = sbatch.clean_environment(os.environ)
     try:
-        answer = sbatch.submit(text, environment=environment, test_only=True)
-    except sbatch.Refused as refused:
+        answer = sbatch.would_start(text, environment=environment)
+    except JobRefused as refused:
         if untestable and "node configuration is not available" in refused.said:
             report.note(f"slurmgen: sbatch --test-only refuses the job: {untestable}")
             return None
         return refused.said
-    report.note(str(answer))
+    report.note(answer)
     return None
 
 

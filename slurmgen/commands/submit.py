@@ -5,19 +5,21 @@ from __future__ import annotations
 import getpass
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen import report
+from slurmgen import directives, report
 from slurmgen.commands.pipeline import as_linted, plan_job, recognised, render_job
 from slurmgen.diagnostics import ERROR
-from slurmgen.errors import EXIT_OK, FaultyJob, UnavailableError
+from slurmgen.errors import EXIT_OK, FaultyJob, JobRefused, UnavailableError
 from slurmgen.slurm import sbatch
+from slurmgen.slurm.call import NoAnswer, NotStarted
+from slurmgen.slurm.handover import Handover
 from slurmgen.spec.filename import log_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from slurmgen.commands.pipeline import Planned
     from slurmgen.plan import JobPlan
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 # Seconds between two looks at a job: a tenth of the time waited so far, which is short
 # for a sandbox and kind to a busy controller.
 _FIRST_LOOK, _LAST_LOOK = 0.2, 15.0
+# For how many seconds a controller may be away before `--wait` gives up.
+_AWAY = 3600
 # From this release on Slurm makes the folders of a job's logs by itself.
 _MAKES_FOLDERS = "23.02"
 
@@ -45,13 +49,15 @@ def run(
     """
     cluster = cluster or recognised(job)
     planned = plan_job(job, cluster=cluster, overrides=overrides)
-    environment, dropped = sbatch.clean_environment(os.environ)
-    answer = _hand_over(planned, environment, dropped, test_only=test_only)
-    if isinstance(answer, str):
-        report.note(answer)
+    text, environment = _prepare(planned)
+    if test_only:
+        report.note(sbatch.would_start(text, environment=environment))
         return EXIT_OK
+    with _handed_over(planned, text, environment, job) as answer:
+        untold = _tell(answer)
+    if untold is not None:
+        raise untold
     try:
-        report.out(f"{answer.job_id}\n")
         return _wait(answer, environment) if wait else EXIT_OK
     except KeyboardInterrupt:
         # From the moment on at which somebody can know the id.
@@ -60,29 +66,74 @@ def run(
         raise
 
 
-def submit_planned(planned: Planned) -> str:
-    """Lint and submit a job; returns its id. Raises FaultyJob, UnavailableError."""
-    environment, dropped = sbatch.clean_environment(os.environ)
-    answer = _hand_over(planned, environment, dropped, test_only=False)
-    return answer if isinstance(answer, str) else str(answer.job_id)
+def submit_planned(planned: Planned, job: str = "") -> str:
+    """Lint and submit a job; returns its id.
+
+    job: the path of its file. Raises FaultyJob, NotSubmitted, PerhapsSubmitted, UnavailableError.
+    """
+    text, environment = _prepare(planned)
+    with _handed_over(planned, text, environment, job) as answer:
+        return answer.job_id
 
 
-def _hand_over(
-    planned: Planned, environment: Mapping[str, str], dropped: list[str], *, test_only: bool
-) -> sbatch.Submitted | str:
-    """What sbatch answers; nothing is left behind where it refuses."""
+def _prepare(planned: Planned) -> tuple[str, dict[str, str]]:
+    """The script, in which lint has found no error, and the variables for sbatch."""
     text = render_job(planned)
     _lint(planned, text)
+    environment, dropped = sbatch.clean_environment(os.environ)
     if dropped:
         report.note(f"slurmgen: kept from sbatch: {_shortened(dropped)}")
-    made: list[Path] = []
-    if not test_only:
-        made = _make_log_directories(planned.plan, environment)
+    return text, environment
+
+
+@contextmanager
+def _handed_over(
+    planned: Planned, text: str, environment: Mapping[str, str], job: str
+) -> Iterator[sbatch.Submitted]:
+    """The job that Slurm has taken; see `Handover.submitted`.
+
+    The folders of its logs stay, unless it was surely refused: without them it would fail.
+    """
+    made = _make_log_directories(planned.plan, environment)
+    handover = Handover(
+        text,
+        job=job,
+        clusters=_clusters(text),
+        environment=environment,
+        say=report.note,
+    )
     try:
-        return sbatch.submit(text, environment=environment, test_only=test_only)
-    except UnavailableError:
+        with handover.submitted() as answer:
+            yield answer
+    except (JobRefused, NotStarted):
         _remove(made)
         raise
+
+
+def _clusters(text: str) -> str:
+    """The clusters that the script names for sbatch to choose from; the last line counts."""
+    named = [d.value for d in directives.read(text).directives if d.option == "clusters"]
+    return (named or [None])[-1] or ""
+
+
+def _tell(answer: sbatch.Submitted) -> UnavailableError | None:
+    """The id on stdout; where that doesn't take it, on stderr, and the error to end with.
+
+    Raises that error at once where nobody can be told: then the next submission tells.
+    """
+    job_id = answer.job_id
+    try:
+        report.out(f"{job_id}\n")
+        return None
+    except UnavailableError as problem:
+        why = str(problem)
+    except BrokenPipeError:
+        report.discard_stdout()
+        why = "cannot write to stdout: nobody reads it any more"
+    error = UnavailableError(why, fix=f"job {job_id} goes on; `scancel {job_id}` ends it")
+    if not report.note(f"slurmgen: the job was submitted: {job_id}"):
+        raise error
+    return error
 
 
 def _lint(planned: Planned, text: str) -> None:
@@ -167,7 +218,7 @@ def _wait(job: sbatch.Submitted, environment: Mapping[str, str]) -> int:
     # Slurm forgets the tasks of an array that ended early (MinJobAge) before the others end.
     worst: int | None = None
     while True:
-        states = sbatch.job_states(job, environment)
+        states = _states(job, environment)
         if states is None:
             break
         ended = [state for state in states if state.state in sbatch.ENDED]
@@ -185,6 +236,29 @@ def _wait(job: sbatch.Submitted, environment: Mapping[str, str]) -> int:
             f"Slurm has no record of how job {job.job_id} ended", fix=f"try sacct -j {job.job_id}"
         )
     return worst
+
+
+def _states(job: sbatch.Submitted, environment: Mapping[str, str]) -> list[sbatch.State] | None:
+    """`sbatch.job_states`, also after a controller that was away for a while."""
+    end = time.monotonic() + _AWAY
+    told = False
+    while True:
+        try:
+            states = sbatch.job_states(job, environment)
+        except NoAnswer as error:
+            if time.monotonic() > end:
+                raise
+            if not told:
+                report.note(
+                    f"slurmgen: {error}\nslurmgen: job {job.job_id} goes on; asking again for up "
+                    f"to {_AWAY // 60} minutes"
+                )
+                told = True
+            time.sleep(_LAST_LOOK)
+        else:
+            if told:
+                report.note("slurmgen: Slurm answers again")
+            return states
 
 
 def _progress(states: list[sbatch.State]) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.interruption import Interruptions
 from slurmgen.sandbox import accounting as accounts
 from slurmgen.sandbox import release
 from slurmgen.sandbox.folder import Folder, sandbox_names
-from slurmgen.sandbox.interruption import Interruptions
 from slurmgen.sandbox.network import Network, require_networks
 from slurmgen.sandbox.processes import kill_processes, running_daemons
 from slurmgen.sandbox.programs import find_programs

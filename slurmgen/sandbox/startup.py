@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Sequence
 
+    from slurmgen.interruption import Interruptions
     from slurmgen.sandbox.addresses import Layout
     from slurmgen.sandbox.folder import Folder
-    from slurmgen.sandbox.interruption import Interruptions
     from slurmgen.sandbox.programs import Programs
     from slurmgen.sandbox.shape import Shape
 

@@ -1,4 +1,4 @@
-"""Handing a script to sbatch, and waiting for its job."""
+"""What sbatch and scontrol are told and answer; how a job is handed over is in `handover`."""
 
 from __future__ import annotations
 
@@ -6,22 +6,11 @@ import re
 import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.errors import UnavailableError
-from slurmgen.slurm.call import call
+from slurmgen.errors import JobRefused, UnavailableError
+from slurmgen.slurm.call import NoAnswer, call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-class Refused(UnavailableError):
-    """sbatch did not take the job; `said` is its own words."""
-
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(
-            f"sbatch refused the job (exit {status}):\n{indent(said)}",
-            fix="nothing was submitted; change what it names, then submit again",
-        )
-        self.said = said.strip()
 
 
 class Submitted(NamedTuple):
@@ -50,32 +39,30 @@ def clean_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], l
     return {k: v for k, v in environment.items() if k not in dropped}, dropped
 
 
-def submit(
-    script: str, *, environment: Mapping[str, str], test_only: bool = False
-) -> Submitted | str:
-    """Hand `script` to sbatch on its standard input.
+def would_start(script: str, *, environment: Mapping[str, str]) -> str:
+    """What sbatch --test-only says about when `script` would start; nothing is submitted.
 
-    Returns the job, or with `test_only` what sbatch said about when it would start.
-    Raises Refused, with Slurm's own sentence, where sbatch does not take it, and another
+    Raises JobRefused, with Slurm's own sentence, where it says that it wouldn't, and another
     UnavailableError where sbatch is missing or gives no answer.
     """
-    command = ["sbatch", "--test-only"] if test_only else ["sbatch", "--parsable"]
     # A file, not a pipe: sbatch reads it in one go, and a large one never blocks.
     with tempfile.TemporaryFile() as file:
         file.write(script.encode())
         file.seek(0)
-        done = call(command, environment, file)
+        done = call(["sbatch", "--test-only"], environment, file, limit=1 << 16)
     if done.returncode != 0:
-        raise Refused(done.returncode, done.stderr)
-    if test_only:
-        return done.stderr.strip()
-    job_id, _, cluster = done.stdout.strip().partition(";")
-    if not job_id.isdigit():
-        raise UnavailableError(
-            f"sbatch answered {done.stdout.strip()!r}, which is no job id",
-            fix="look with squeue whether the job was taken",
+        raise JobRefused(
+            f"sbatch refused the job (exit {done.returncode}):\n{indent(done.stderr)}",
+            fix="change what it names, then try again",
+            said=done.stderr.strip(),
         )
-    return Submitted(job_id, cluster or None)
+    return done.stderr.strip()
+
+
+def read_id(answer: str) -> Submitted | None:
+    """The job of which `sbatch --parsable` prints `ID` or `ID;CLUSTER`; None for anything else."""
+    found = re.fullmatch(r"([1-9][0-9]*)(?:;([A-Za-z0-9_.-]+))?", answer.strip())
+    return None if found is None else Submitted(found[1], found[2])
 
 
 def version(environment: Mapping[str, str]) -> str:
@@ -113,14 +100,14 @@ def job_states(job: Submitted, environment: Mapping[str, str]) -> list[State] | 
     """The states of a job, one for each task of an array; None once Slurm has forgotten it.
 
     From `scontrol show job`, which every version and every site has; accounting need not
-    be there. Raises UnavailableError where the controller does not answer.
+    be there. Raises NoAnswer where the controller doesn't answer, UnavailableError.
     """
     where = ["-M", job.cluster] if job.cluster else []
     done = call(["scontrol", *where, "show", "job", job.job_id], environment)
     if done.returncode != 0:
         if "Invalid job id" in done.stderr:
             return None
-        raise UnavailableError(
+        raise NoAnswer(
             f"scontrol failed:\n{indent(done.stderr)}", fix="try again: the job itself goes on"
         )
     return [_parse_state(record) for record in done.stdout.split("\n\n") if record.strip()]

@@ -81,6 +81,39 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
         "directives are read as sbatch reads them": "slurm/test_directive_oracle.py::"
         "test_any_block",
     },
+    "reliability.md": {
+        "any other failure; death by a signal": f"{_SUBMIT}::"
+        "test_a_job_that_was_taken_whatever_sbatch_says",
+        "Slurm doesn't have it, nor when the time is over": f"{_SUBMIT}::"
+        "test_a_job_of_which_slurm_knows_nothing",
+        "Slurm can't be asked for three minutes": f"{_SUBMIT}::test_a_job_that_may_have_been_taken",
+        "may have forgotten a job that has ended": f"{_SUBMIT}::"
+        "test_accounting_knows_a_job_that_the_controller_has_forgotten",
+        "sbatch says one of Slurm's known refusals": (
+            "unit/slurm/test_refusals.py::test_refusals",
+            f"{_SUBMIT}::test_no_folder_is_left_of_a_job_that_was_refused",
+        ),
+        "waits up to 20 s for the answer and tells it": f"{_SUBMIT}::"
+        "test_an_interruption_waits_for_what_sbatch_says",
+        "a second Ctrl-C ends the wait": f"{_SUBMIT}::test_an_interruption_while_sbatch_hangs",
+        "the id on stderr, exit status 3": f"{_SUBMIT}::"
+        "test_the_id_is_told_where_stdout_cannot_take_it",
+        "or nobody could be told": f"{_SUBMIT}::"
+        "test_an_id_that_nobody_could_be_told_is_told_by_the_next",
+        "two submissions at once": f"{_SUBMIT}::test_two_at_once",
+        "asks again for up to an hour": f"{_SUBMIT}::test_wait_outlives_a_controller_that_is_away",
+        "`squeue` shows it as `%o`, `scontrol show job` as `Command=`, on 20.11 to 26.05": (
+            f"{_SUBMIT}::test_each_kind_of_job_is_found"
+        ),
+        "The script's bytes, the comment and the job's variables stay": f"{_SUBMIT}::"
+        "test_what_slurm_has_of_the_job_is_as_the_user_wrote_it",
+        "prints that job's id and submits nothing": f"{_SUBMIT}::"
+        "test_the_next_submission_knows_of_one_that_was_killed",
+        "with other environment variables than now": f"{_SUBMIT}::"
+        "test_another_job_is_not_taken_for_the_one_that_was_killed",
+        "each job is there exactly once": "chaos/test_submit.py::"
+        "test_each_job_is_there_once_and_the_truth_was_told",
+    },
     "security.md": {
         "A value cannot end its directive, start a second one": "slurm/test_hostile.py::"
         "test_names_comments_and_paths_do_not_become_directives",

@@ -18,9 +18,12 @@ class Interruptions:
 
     A signal that came after the last `check()` is delivered at the end of the `with`.
     Outside the main thread, where Python lets nobody set handlers, it does nothing.
+
+    count: how many have come.
     """
 
     def __init__(self) -> None:
+        self.count = 0
         self._pending: int | None = None
         self._previous: dict[signal.Signals, object] = {}
 
@@ -38,10 +41,10 @@ class Interruptions:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-        if self._pending is not None and error is None:
-            os.kill(os.getpid(), self._pending)
+        if error is None:
+            self.deliver()
+        else:
+            self._restore()
 
     def check(self) -> None:
         """Raise what the signal that came would have raised or done; nothing otherwise."""
@@ -51,5 +54,18 @@ class Interruptions:
             raise KeyboardInterrupt
         raise SystemExit(128 + self._pending)
 
+    def deliver(self) -> None:
+        """Let signals act again, at once on the one that came; nothing counts from here on."""
+        self._restore()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            os.kill(os.getpid(), pending)
+
+    def _restore(self) -> None:
+        while self._previous:
+            number, handler = self._previous.popitem()
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._pending = number
+        self.count += 1
