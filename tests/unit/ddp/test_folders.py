@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from slurmgen.ddp import files
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -111,7 +113,7 @@ def test_damage_is_noticed(
     assert store(tmp_path).latest()["slurmgen"]["step"] == 1
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace", "rename", "mkdir", "open"])
+@pytest.mark.parametrize("call", ["fsync", "replace", "rename", "mkdir", "create"])
 def test_a_system_call_that_fails_leaves_what_was_there(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -126,7 +128,8 @@ def test_a_system_call_that_fails_leaves_what_was_there(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os if call in {"fsync", "open"} else Path, call, fail)
+        owner = {"fsync": os, "create": files}.get(call, Path)
+        patch.setattr(owner, call, fail)
         assert not saver(2)
         assert not saver(3)
     assert names(tmp_path / "run") == before
