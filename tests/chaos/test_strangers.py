@@ -122,7 +122,8 @@ class Run:
 
     def trains(self) -> bool:
         assert all(one.poll() is None for one in self.processes), self.err(0)
-        return (self.folder / "losses0").exists() and len(self.losses()[0]) > 2
+        there = all((self.folder / f"losses{rank}").exists() for rank in range(SIZE))
+        return there and len(self.losses()[0]) > 2
 
     def end(self) -> list[int]:
         (self.folder / "over").touch()

@@ -155,32 +155,39 @@ import os, subprocess, sys, time
 name = os.environ["RANK"] if len(sys.argv) < 2 else os.environ["RANK"] + "-child"
 with open(f"pid-{name}", "w") as file:
     file.write(str(os.getpid()))
-if len(sys.argv) < 2:
+if len(sys.argv) < 2 and os.environ["CHILD"]:
     subprocess.Popen([sys.executable, __file__, "child"])
 while True:
     time.sleep(0.1)
 """
 
 
-@pytest.mark.parametrize("key", ["ddp: here.py", "command: |\n  true\n  python3 here.py\n  true"])
-@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn"])
+@pytest.mark.parametrize(
+    ("launcher", "key"),
+    [
+        *((launcher, "ddp: here.py") for launcher in ("srun", "torchrun", "spawn", "plain")),
+        ("srun", "command: |\n  true\n  python3 here.py\n  true"),
+    ],
+)
 def test_killed_it_leaves_nothing_that_trains(tmp_path: Path, launcher: str, key: str) -> None:
-    if launcher == "spawn" and key.startswith("command"):
-        pytest.skip("the program starts its ranks by itself")
     (tmp_path / "here.py").write_text(HERE)
     (tmp_path / "job.yaml").write_text(
         f"nodes: 1\nntasks_per_node: 1\nlauncher: {launcher}\n{key}\n"
     )
+    # Of one process the kill hits the supervisor itself: its rank is all that it can take along.
+    alone = launcher == "plain"
+    nproc, child = ([], "") if alone else (["--nproc", "2"], "yes")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with (tmp_path / "said").open("w") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "slurmgen", "run", "job.yaml", "--nproc", "2"],
+            [sys.executable, "-m", "slurmgen", "run", "job.yaml", *nproc],
             cwd=tmp_path,
-            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "CHILD": child},
             stdout=said,
             stderr=said,
         )
-    files = [tmp_path / f"pid-{rank}{child}" for rank in (0, 1) for child in ("", "-child")]
+    names = [f"pid-{rank}{which}" for rank in (0, 1) for which in ("", "-child")]
+    files = [tmp_path / name for name in (names[:1] if alone else names)]
     try:
         until(lambda: all(one.exists() and one.read_text() for one in files), process, tmp_path)
     finally:
