@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import shutil
 import socket
@@ -47,7 +48,7 @@ def run(
     # torchrun's own complaint would be a traceback of each rank.
     program = _find(words[0], environment)
     if plan.launcher in ("srun", "torchrun"):
-        words = _under_torchrun(words, ranks)
+        words = _under_torchrun(words if plan.entrypoint else _leashed(words), ranks)
         program = words[0]
     left_out = [key for key, value in vars(plan.setup).items() if value]
     if left_out:
@@ -121,6 +122,7 @@ def _environment(plan: JobPlan, ranks: int) -> dict[str, str]:
     if plan.entrypoint:
         environment["SLURMGEN_LAUNCHER"] = plan.launcher
         environment["SLURMGEN_WORLD_SIZE"] = str(ranks)
+        environment["SLURMGEN_SECRET"] = secrets.token_hex(32)
     if plan.launcher != "plain":
         environment["NODE_RANK"] = "0"
     if plan.launcher == "spawn":
@@ -155,6 +157,12 @@ def _program(plan: JobPlan) -> list[str]:
     if plan.entrypoint:
         words[0] = sys.executable
     return words
+
+
+def _leashed(program: list[str]) -> list[str]:
+    """So that no rank trains on where this command is killed; `ddp` does that by itself."""
+    leash = Path(__file__).parents[1] / "ddp/leash.py"
+    return [sys.executable, "-I", str(leash), *program] if leash.is_file() else program
 
 
 def _under_torchrun(program: list[str], ranks: int) -> list[str]:

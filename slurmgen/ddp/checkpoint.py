@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from slurmgen.ddp import group, shards, store
+from slurmgen.ddp import digests, files, group, shards, store
 
 
 def save(obj: object, path: str | os.PathLike[str]) -> None:
@@ -59,16 +59,16 @@ def load(path: str | os.PathLike[str], default: Any = None, *, weights_only: boo
 
 def _write(obj: object, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{files.unguessable()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            store.dump(obj, file)
+        with files.create(temporary) as file:
+            digests.dump(obj, file)
             os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
     # The new name is on disk only once its folder is.
-    store.sync_folder(path.parent)
+    digests.sync_folder(path.parent)
 
 
 def _from_main(value: bool) -> bool:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from slurmgen.ddp import signals
+from slurmgen.ddp import leash, signals
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -92,6 +92,11 @@ class Child:
             for number in numbers:
                 with suppress(ProcessLookupError):
                     os.kill(self._pid, number)
+
+    def kill_all(self) -> None:
+        """Kill it, and whatever it has started."""
+        if self.ending is None:
+            leash.kill_tree(self._pid)
 
     def pass_on(self, now: float) -> None:
         """Send it what has reached this process, and not the rank."""

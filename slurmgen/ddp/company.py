@@ -7,15 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.ddp import ports, preflight
+from slurmgen.ddp import log, ports, preflight
 from slurmgen.ddp.failure import LaunchError, arrived_twice
-from slurmgen.ddp.link import Hub, Message, Peer, Spoke, hub_of
+from slurmgen.ddp.handshake import hub_of
+from slurmgen.ddp.hub import Hub, Peer
+from slurmgen.ddp.secret import VARIABLE, Token
+from slurmgen.ddp.spoke import CONNECT_S, Spoke
 
 if TYPE_CHECKING:
     import selectors
     from collections.abc import Callable, Mapping, Sequence
 
     from slurmgen.ddp.identity import Identity
+    from slurmgen.ddp.wire import Message
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Company:
         self.lost_s = preflight.lost_after(env)
         self._identity, self._env, self._selector = identity, env, selector
         self._ears, self._answer_rank = ears, answer
-        self._token = ports.Token.of(identity)
+        self._token = Token.of(identity, env)
         self._port: int | None = None
         self._refusal: tuple[str, str, str] | None = None
         self._asked: tuple[float, float] | None = None
@@ -116,7 +120,9 @@ class Company:
         MASTER_ADDR may be another node there.
         """
         found: list[str] = []
-        if self.hub is not None:
+        if self.hub is not None and (own := ports.loopback(self._identity)):
+            found += own
+        elif self.hub is not None:
             for host in (preflight.master(self._env)[0], socket.gethostname()):
                 with suppress(LaunchError):
                     addresses = preflight.resolve(host, 0, tries=1)
@@ -177,13 +183,18 @@ class Company:
         identity = self._identity
         if identity.world_size == 1:
             return
+        if identity.rank == 0 and not self._token.secret:
+            log.note(
+                f"no {VARIABLE}: other users who reach rank 0's node could join this run or end it;"
+                " scripts rendered from now on have one"
+            )
         if preflight.has_agent_store(identity, self._env):
             # The ranks find each other through torchrun's store, and tell.
             if identity.rank == 0:
-                self._host_at(ports.listen([], 0))
+                self._host_at(ports.listen(ports.loopback(identity), 0))
             return
         host, port = preflight.master(self._env)
-        addresses = preflight.resolve(host, port)
+        addresses = ports.loopback(identity) or preflight.resolve(host, port)
         found = ports.candidates(self._token, port, self._env)
         if identity.rank > 0:
             self._seek([(address, one) for one in found for address in addresses])
@@ -194,7 +205,7 @@ class Company:
                 listeners = ports.listen(own, one)
             except OSError:
                 for address in addresses:
-                    if hub_of(self._token, address, one):
+                    if hub_of(self._token, address, one, seconds=CONNECT_S):
                         raise arrived_twice(0, f"{host}:{one}") from None
                 continue
             self._host_at(listeners)

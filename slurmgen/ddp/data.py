@@ -164,8 +164,8 @@ class _SeededDataset(Dataset[T]):
         if isinstance(indices, Batch):
             torch.manual_seed(indices.seed)
             random.seed(indices.seed)
-            if "numpy" in sys.modules:
-                sys.modules["numpy"].random.seed(indices.seed % 2**32)
+            if numpy := sys.modules.get("numpy"):
+                numpy.random.seed(indices.seed % 2**32)
         inner = self.__dict__["inner"]
         # As torch's own fetcher does.
         if getattr(inner, "__getitems__", None):

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slurmgen.ddp import files
 from slurmgen.ddp.failure import EXIT_LAUNCH, EXIT_LOST
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "SLURMGEN_FAILURE"
 """Names the file; the rendered script puts it beside the job's log. Empty: no file."""
+
+KINDS = "exception", "exit", "signal", "launch", "lost", "hang"
 
 SECONDARY_S = 3.0
 """How long the failure of a rank that lost a peer waits for that of the peer."""
@@ -69,10 +72,6 @@ class Failure:
     def dump(self) -> dict[str, Any]:
         """For the wire and the file."""
         return asdict(self)
-
-    @classmethod
-    def parse(cls, fields: Mapping[str, Any]) -> Failure:
-        return cls(**fields)
 
 
 def lost_peer(text: str) -> bool:
@@ -211,11 +210,12 @@ def write(
         "others_left_out": max(len(others) - _OTHERS, 0),
         "stacks": grouped(stacks),
     }
-    temporary = path.with_name(f".{path.name}.{identity.rank}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{files.unguessable()}")
+    # What a program said may hold half a character.
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1, ensure_ascii=False)
-            file.write("\n")
+        with files.create(temporary) as file:
+            file.write(text.encode(errors="replace"))
             file.flush()
             os.fsync(file.fileno())
         try:

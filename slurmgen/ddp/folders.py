@@ -24,9 +24,11 @@ from torch.distributed.checkpoint.default_planner import (
     create_default_local_save_plan,
 )
 from torch.distributed.checkpoint.filesystem import FileSystem
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
-from slurmgen.ddp import shards
-from slurmgen.ddp.store import DIGITS, DamagedError, Digesting, sync_folder
+from slurmgen.ddp import files, index, shards
+from slurmgen.ddp.digests import DIGITS, DamagedError, Digesting, sync_folder
+from slurmgen.ddp.peers import objects_without_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,13 +73,16 @@ def write(folder: Path, staged: Staged, peers: Peers) -> str | None:
     Returns on rank 0 the digest for the folder's name, once all is on disk; None on the others.
     Raises FailedError, on every rank, where any rank failed.
     """
-    files = _Files()
+    own = _Files()
     trouble = ""
     try:
-        with _no_warning_that_it_is_alone() if peers.group is None else contextlib.nullcontext():
+        with (
+            objects_without_numpy(),
+            _no_warning_that_it_is_alone() if peers.group is None else contextlib.nullcontext(),
+        ):
             dcp.save(
                 {},
-                storage_writer=_Writer(folder, files, staged, peers.rank),
+                storage_writer=_Writer(folder, own, staged, peers.rank),
                 planner=_Planner(staged),
                 process_group=peers.group,
                 no_dist=peers.group is None,
@@ -85,7 +90,7 @@ def write(folder: Path, staged: Staged, peers: Peers) -> str | None:
     except dcp.api.CheckpointException as error:
         # The same on every rank, each of which has passed the same collectives.
         trouble = _first(error)
-    reports = peers.gather((trouble, files.written))
+    reports = peers.gather((trouble, own.written))
     digest: str | None = None
     if reports is not None and not trouble:
         try:
@@ -104,11 +109,11 @@ def verify(folder: Path, digest: str, *, share: int = 0, of: int = 1) -> None:
     Raises DamagedError where the bytes aren't those that were written, OSError where they can't
     be read.
     """
-    files = _manifest(folder, digest)
+    known = _manifest(folder, digest)
     # The largest first, so that no share has all of them.
-    names = sorted(files, key=lambda name: (-files[name][0], name))
+    names = sorted(known, key=lambda name: (-known[name][0], name))
     for name in names[share::of]:
-        size, expected = files[name]
+        size, expected = known[name]
         seen, there = hashlib.sha256(), 0
         with _opened(folder, name) as file:
             while block := file.read(_CHUNK):
@@ -116,6 +121,8 @@ def verify(folder: Path, digest: str, *, share: int = 0, of: int = 1) -> None:
                 there += len(block)
         if seen.hexdigest() != expected:
             raise DamagedError(f"its {name} isn't what was written: {there} bytes, not {size}")
+    if share == 0:
+        index.read(folder / index.NAME)
 
 
 def common(folder: Path) -> Any:
@@ -140,7 +147,7 @@ def fill(folder: Path, targets: dict[str, torch.Tensor]) -> None:
         with _no_warning_that_it_is_alone():
             dcp.load(
                 targets,
-                storage_reader=dcp.FileSystemReader(folder),
+                storage_reader=index.Reader(folder),
                 planner=_Filler(flatten_state_dict=False, flatten_sharded_tensors=False),
                 no_dist=True,
             )
@@ -166,7 +173,19 @@ class _Filler(dcp.DefaultLoadPlanner):
         missing = [key for key in self.state_dict if key not in self.metadata.state_dict_metadata]
         if missing:
             raise RuntimeError(f"the checkpoint doesn't have {', '.join(missing)}")
+        odd = [
+            key
+            for key in self.state_dict
+            if not isinstance(self.metadata.state_dict_metadata[key], TensorStorageMetadata)
+        ]
+        if odd:
+            # torch would read them as pickles, which can run code.
+            raise RuntimeError(f"the checkpoint has no tensor for {', '.join(odd)}")
         return super().create_local_plan()
+
+    def load_bytes(self, *_: Any) -> None:
+        """What torch would read as a pickle."""
+        raise RuntimeError("the checkpoint has something else than tensors in its shards")
 
 
 class _Planner(DefaultSavePlanner):
@@ -227,7 +246,7 @@ class _Files(FileSystem):
             with super().create_stream(path, mode) as stream:
                 yield stream
             return
-        with Path(path).open("wb") as file:
+        with files.create(path) as file:
             stream = Digesting(file)
             try:
                 yield stream
@@ -252,7 +271,7 @@ def _no_warning_that_it_is_alone() -> Iterator[None]:
 
 
 def _finish(folder: Path, written: list[dict[str, tuple[int, str]]]) -> str:
-    files = {name: list(one) for part in written for name, one in part.items()}
+    found = {name: list(one) for part in written for name, one in part.items()}
     for rank, part in enumerate(written):
         for name, (size, _) in part.items():
             # From another node: a folder of the same name on its own disk doesn't help.
@@ -265,8 +284,8 @@ def _finish(folder: Path, written: list[dict[str, tuple[int, str]]]) -> str:
                     f"rank 0 doesn't see the file {name} of rank {rank}: the folder has to be on"
                     " a file system that all nodes share"
                 )
-    text = json.dumps({"files": files}, indent=0, sort_keys=True).encode()
-    with (folder / _MANIFEST).open("wb") as file:
+    text = json.dumps({"files": found}, indent=0, sort_keys=True).encode()
+    with files.create(folder / _MANIFEST) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -279,8 +298,8 @@ def _manifest(folder: Path, digest: str) -> dict[str, tuple[int, str]]:
         text = file.read()
     if hashlib.sha256(text).hexdigest()[:DIGITS] != digest:
         raise DamagedError(f"its {_MANIFEST} isn't what was written")
-    files: dict[str, tuple[int, str]] = json.loads(text)["files"]
-    return files
+    found: dict[str, tuple[int, str]] = json.loads(text)["files"]
+    return found
 
 
 def _opened(folder: Path, name: str) -> BinaryIO:

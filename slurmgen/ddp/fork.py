@@ -9,9 +9,10 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from slurmgen.ddp import signals, supervised
+from slurmgen.ddp import leash, secret, signals, supervised
 from slurmgen.ddp.child import PASSED
 from slurmgen.ddp.failure import EXIT_FAILED
+from slurmgen.ddp.identity import in_step
 from slurmgen.ddp.supervisor import Ends, Supervisor
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def divide(identity: Identity, env: Mapping[str, str]) -> None:
     progress = supervised.Progress()
     # Neither process may die of a signal before it has its handlers.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*PASSED, signal.SIGCHLD})
-    supervisor = os.getpid()
+    supervisor, own_launcher = os.getpid(), leash.Launcher(waits=_is_waited_for(identity, env))
     rank = os.fork()
     if rank == 0:
         _die_with(supervisor)
@@ -49,6 +50,8 @@ def divide(identity: Identity, env: Mapping[str, str]) -> None:
         os.set_blocking(own_seen, False)
         signal.set_wakeup_fd(own_seen, warn_on_full_buffer=False)
         signals.inherit()
+        # Only supervisors need it. A program may print its environment, or submit a job with it.
+        os.environ.pop(secret.VARIABLE, None)
         supervised.sit(supervised.Desk(own_control, progress, own_stacks))
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
@@ -59,11 +62,15 @@ def divide(identity: Identity, env: Mapping[str, str]) -> None:
         os.close(stderr[1])
     ends = Ends(control, progress, stacks, seen, stderr[0] if stderr else None)
     try:
-        Supervisor(identity, env, rank, ends, mask).run()
+        Supervisor(identity, env, rank, own_launcher, ends, mask).run()
     except BaseException:
         # A bug of ours. Not into the caller, which would go on as a second rank.
         os.write(_STDERR, traceback.format_exc().encode())
         os._exit(EXIT_FAILED)
+
+
+def _is_waited_for(identity: Identity, env: Mapping[str, str]) -> bool:
+    return identity.source in {"slurm", "torchrun", "spawn"} or in_step(env)
 
 
 def _die_with(supervisor: int) -> None:

@@ -19,6 +19,7 @@ from slurmgen.ddp import (
     devices,
     init_methods,
     log,
+    ports,
     preflight,
     rendezvous,
     signals,
@@ -347,6 +348,8 @@ def _meet(identity: Identity, seat: devices.Seat) -> list[devices.Seat]:
     timeout_s = preflight.rendezvous_timeout(os.environ)
     agent = preflight.has_agent_store(identity, os.environ)
     desk = supervised.desk()
+    if not agent:
+        host = next(iter(ports.loopback(identity)), host)
     if desk is not None and not agent:
         # Of the kernel's choice: no other program can hold it.
         port = 0 if identity.rank == 0 else desk.store_port(timeout_s)
@@ -359,7 +362,9 @@ def _meet(identity: Identity, seat: devices.Seat) -> list[devices.Seat]:
             desk.announce(meeting.port)
     seats = meeting.meet(seat)
     # For what looks at the variables itself: torch's env:// would connect, and open no second one.
-    os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", MASTER_PORT=str(meeting.port))
+    os.environ.update(
+        TORCHELASTIC_USE_AGENT_STORE="True", MASTER_ADDR=host, MASTER_PORT=str(meeting.port)
+    )
     init_methods.redirect(host, meeting.port, identity.world_size, meeting.prefix)
     return seats
 

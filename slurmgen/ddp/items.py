@@ -201,7 +201,7 @@ class Items:
                         for values in (one, two)
                     )
                 found.add((name, not state.same(one, two)))
-        return set().union(*peers.gather_all(found))
+        return set().union(*peers.gather_all(list(found)))
 
     def _find_parallels(self) -> dict[str, Any]:
         found = {}

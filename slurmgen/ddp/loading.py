@@ -6,15 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slurmgen.ddp import log
+from slurmgen.ddp.digests import DamagedError, UntrustedError
 from slurmgen.ddp.failure import LaunchError
 from slurmgen.ddp.items import Saved
-from slurmgen.ddp.store import DamagedError
+from slurmgen.ddp.store import Checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from slurmgen.ddp.peers import Peers
-    from slurmgen.ddp.store import Checkpoint, Store
+    from slurmgen.ddp.store import Store
 
 OWN_KEY = "slurmgen"
 """Under which a checkpoint has what is the run's and not an item's."""
@@ -33,7 +34,12 @@ def read(store: Store, peers: Peers) -> Saved | None:
             found = store.found()
         except OSError as error:
             problem = str(error)
-    found, problem = peers.from_main((found, problem))
+    listed = [(one.step, one.digest, one.path.name, one.sharded) for one in found]
+    listed, problem = peers.from_main((listed, problem))
+    found = [
+        Checkpoint(step, digest, store.folder / name, sharded)
+        for step, digest, name, sharded in listed
+    ]
     if problem:
         raise LaunchError(
             f"the checkpoints can't be listed: {problem}",
@@ -48,7 +54,8 @@ def read(store: Store, peers: Peers) -> Saved | None:
             else:
                 saved = _of_file(store.read(one))
         except (DamagedError, OSError) as error:
-            trouble, damaged = str(error), isinstance(error, DamagedError)
+            trouble = str(error)
+            damaged = isinstance(error, DamagedError) and not isinstance(error, UntrustedError)
         troubles = peers.gather_all((trouble, damaged))
         if not any(text for text, _ in troubles):
             return saved or _of_folder(one.path)

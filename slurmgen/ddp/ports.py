@@ -1,19 +1,18 @@
-"""Where the supervisors of one run meet, and the proof that it is their run. No torch here."""
+"""Where the supervisors of one run meet. No torch here."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from slurmgen.ddp.identity import Identity
+    from slurmgen.ddp.secret import Token
 
 COUNT = 16
 """How many ports are tried."""
@@ -23,27 +22,6 @@ _LOWEST, _HIGHEST = 12_000, 31_999
 _BACKLOG = 4096
 _NOT_HERE = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-
-
-@dataclass(frozen=True)
-class Token:
-    """What only the ranks of one run have in common, and what others are told of it.
-
-    It keeps runs apart that meet by accident. It is no secret: job ids are public.
-    """
-
-    run: str
-    world_size: int
-
-    @classmethod
-    def of(cls, identity: Identity) -> Token:
-        """Of this attempt of the run that `identity` belongs to."""
-        return cls(f"{identity.job} attempt {identity.attempt}", identity.world_size)
-
-    def digest(self, purpose: str) -> str:
-        """For one purpose: to name the run, to prove that one belongs to it, to choose ports."""
-        text = f"{purpose}|{self.run}|{self.world_size}"
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def candidates(token: Token, first: int, env: Mapping[str, str]) -> list[int]:
@@ -115,6 +93,20 @@ def _listen(address: str, port: int) -> socket.socket:
         one.close()
         raise
     return one
+
+
+def loopback(identity: Identity) -> list[str]:
+    """The address at which ranks on one node meet, out of reach for other machines.
+
+    Empty where there are several nodes, or whoever has set RANK and WORLD_SIZE didn't say.
+    """
+    if identity.nnodes > 1 or identity.source == "env":
+        return []
+    try:
+        _listen("127.0.0.1", 0).close()
+    except OSError:
+        return ["::1"]
+    return ["127.0.0.1"]
 
 
 def own_addresses(host: str, addresses: Sequence[str], nnodes: int) -> list[str]:

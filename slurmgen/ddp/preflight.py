@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from slurmgen.ddp.failure import LaunchError
+from slurmgen.ddp.secret import secret_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,7 @@ def check(identity: Identity, env: Mapping[str, str]) -> None:
     wants_checks(env)
     lost_after(env)
     hang_after(env)
+    secret_of(env)
     if identity.world_size > 1:
         host, port = master(env)
         addresses = resolve(host, port)
@@ -199,10 +201,10 @@ def check_loopback(
     its nodes are one machine and loopback is right. Rank 0's node may find its own name in
     /etc/hosts as 127.0.1.1, as Debian writes it; only a name that says loopback is wrong there.
     """
-    if identity.nnodes < 2 or _is_loopback(env.get("SLURM_LAUNCH_NODE_IPADDR", "")):
+    if identity.nnodes < 2 or is_loopback(env.get("SLURM_LAUNCH_NODE_IPADDR", "")):
         return
-    literal = _is_loopback(host) or host.rstrip(".").lower().startswith("localhost")
-    if literal or (identity.node_rank > 0 and all(map(_is_loopback, addresses))):
+    literal = is_loopback(host) or host.rstrip(".").lower().startswith("localhost")
+    if literal or (identity.node_rank > 0 and all(map(is_loopback, addresses))):
         raise LaunchError(
             f"MASTER_ADDR={host} is this machine itself, but the ranks are on"
             f" {identity.nnodes} nodes",
@@ -257,7 +259,8 @@ def parse_target(target: str) -> tuple[str, str] | None:
     return module, function
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether no other machine can reach `address`; a name isn't looked up."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from torch.distributed import DistError, PrefixStore, Store, TCPStore
 
-from slurmgen.ddp import log
+from slurmgen.ddp import log, ports, preflight
 from slurmgen.ddp.devices import Seat, check_seats
 from slurmgen.ddp.failure import EXIT_LAUNCH, LaunchError, arrived_twice
 
@@ -112,6 +113,15 @@ class Rendezvous:
         self._host_until("left", self._identity.world_size)
         return None
 
+    def _listener(self, host: str, port: int) -> int | None:
+        """For the ranks of one node, the store's own socket: torch would listen everywhere."""
+        if not self._hosts or not preflight.is_loopback(host):
+            return None
+        try:
+            return ports.listen([host], port)[0].detach()
+        except OSError as error:
+            raise _no_store(port, self._address, error) from error
+
     def _connect(self, host: str, port: int, handshake_s: float) -> TCPStore:
         silent = LaunchError(
             f"what listens at {self._address} doesn't answer as rank 0's store",
@@ -120,6 +130,7 @@ class Rendezvous:
             fix="choose another MASTER_PORT for this job; the rendered script derives one from"
             " the job and step ids",
         )
+        listener = self._listener(host, port)
         try:
             # The constructor waits past its timeout for a listener that never speaks.
             with _deadline(handshake_s, silent):
@@ -130,22 +141,11 @@ class Rendezvous:
                     is_master=self._hosts,
                     timeout=self._timeout,
                     wait_for_workers=False,
+                    master_listen_fd=listener,
                 )
         except DistError as error:
-            if self._hosts and "EADDRINUSE" in str(error):
-                raise LaunchError(
-                    f"port {port} is in use on {socket.gethostname()}",
-                    why="rank 0 can't open its store on it; another job or program was first",
-                    fix="choose another MASTER_PORT for this job; the rendered script derives one"
-                    " from the job and step ids",
-                ) from error
             if self._hosts:
-                raise LaunchError(
-                    f"rank 0 can't open its store at {self._address}: {str(error).splitlines()[0]}",
-                    why="the other ranks would have nothing to connect to",
-                    fix="choose a MASTER_PORT between 1024 and 65535 and a MASTER_ADDR of this"
-                    " node",
-                ) from error
+                raise _no_store(port, self._address, error) from error
             raise silent from error
 
     def _check_job(self, base: TCPStore, timeout_s: float) -> None:
@@ -210,6 +210,22 @@ class Rendezvous:
                 why="it ended, or it still waits for ranks that are missing",
                 fix="look for an earlier message of rank 0 and of the other ranks",
             ) from error
+
+
+def _no_store(port: int, address: str, error: Exception) -> LaunchError:
+    taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+    if taken or "EADDRINUSE" in str(error):
+        return LaunchError(
+            f"port {port} is in use on {socket.gethostname()}",
+            why="rank 0 can't open its store on it; another job or program was first",
+            fix="choose another MASTER_PORT for this job; the rendered script derives one"
+            " from the job and step ids",
+        )
+    return LaunchError(
+        f"rank 0 can't open its store at {address}: {str(error).splitlines()[0]}",
+        why="the other ranks would have nothing to connect to",
+        fix="choose a MASTER_PORT between 1024 and 65535 and a MASTER_ADDR of this node",
+    )
 
 
 def introduce(meeting: Rendezvous, desk: Desk, rank: int, timeout_s: float) -> None:

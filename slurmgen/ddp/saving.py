@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,7 +67,12 @@ class _WholeSaver:
         *,
         wait: bool,
     ) -> bool:
-        ranks = self._peers.gather({**own, **self._items.capture_own({}, {})})
+        try:
+            ranks = self._peers.gather({**own, **self._items.capture_own({}, {})})
+        except pickle.UnpicklingError as error:
+            # An item has got something into it that no checkpoint may hold.
+            self.writer.write(step, partial(_raise, error))
+            return True
         if ranks is None:
             return True
         if wait:
@@ -78,6 +85,10 @@ class _WholeSaver:
         else:
             self.writer.start(step, lambda: content)
         return True
+
+
+def _raise(error: Exception) -> object:
+    raise error
 
 
 class _ShardedSaver:

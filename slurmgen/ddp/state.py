@@ -209,8 +209,8 @@ def capture_random(device: torch.device) -> dict[str, Any]:
         "python": [version, list(words), gauss],
         "torch": torch.get_rng_state(),
     }
-    if "numpy" in sys.modules:
-        name, keys, *rest = sys.modules["numpy"].random.get_state()
+    if numpy := sys.modules.get("numpy"):
+        name, keys, *rest = numpy.random.get_state()
         state["numpy"] = [name, [int(key) for key in keys], *rest]
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)

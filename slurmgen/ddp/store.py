@@ -8,35 +8,25 @@ is sharded over the ranks it is a folder without the ``.pt``, see `folders`.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import re
 import shutil
-import socket
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from slurmgen.ddp import log
+from slurmgen.ddp import files, log
+from slurmgen.ddp.digests import DIGITS, DamagedError, dump, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import BinaryIO
-
-DIGITS = 16
-"""Of a digest, as many as a name has."""
 
 _NAME = re.compile(rf"step-(\d{{9,}})-([0-9a-f]{{{DIGITS}}})(\.pt)?")
 _TEMPORARY = re.compile(r"\.step-\d+[.-].+\.tmp")
 _CHUNK = 1 << 20
-_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
-
-
-class DamagedError(Exception):
-    """A checkpoint whose bytes aren't those that were written."""
 
 
 class Checkpoint(NamedTuple):
@@ -83,7 +73,7 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         temporary = self.temporary(step)
         try:
-            with temporary.open("wb") as file:
+            with files.create(temporary) as file:
                 digest = dump(state, file)
                 os.fsync(file.fileno())
             return self.publish(
@@ -94,8 +84,7 @@ class Store:
 
     def temporary(self, step: int) -> Path:
         """A name for a checkpoint that is being written; `clean` knows it."""
-        own = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
-        return self.folder / f".step-{step}.{own}.tmp"
+        return self.folder / f".step-{step}.{files.unguessable()}.tmp"
 
     def publish(self, temporary: Path, done: Checkpoint) -> Checkpoint:
         """Give what is on disk as `temporary` its name, then remove what is too old."""
@@ -225,70 +214,6 @@ class Writer:
             self._said = ""
         self.last = step
         return True
-
-
-class Digesting:
-    """A file for torch.save that computes the digest of what passes.
-
-    An error is kept for later: raised through torch's C++ code, in the middle of a record, it
-    would come out as another one. size: the bytes that passed.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.size = 0
-        self._file = file
-        self._digest = hashlib.sha256()
-        self._error: Exception | None = None
-
-    def write(self, data: bytes) -> int:
-        if self._error is None:
-            try:
-                self._file.write(data)
-                self._digest.update(data)
-            except Exception as error:
-                self._error = error
-        self.size += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        if self._error is None:
-            try:
-                self._file.flush()
-            except Exception as error:
-                self._error = error
-
-    def tell(self) -> int:
-        return self.size
-
-    def close(self) -> None:
-        """Only flush: the file is for who opened it to close."""
-        self.flush()
-
-    def finish(self) -> str:
-        """The digest; raises the first error that there was."""
-        self.flush()
-        if self._error is not None:
-            raise self._error
-        return self._digest.hexdigest()
-
-
-def dump(state: object, file: BinaryIO) -> str:
-    """``torch.save`` into `file` and flush; returns the digest of what was written."""
-    digesting = Digesting(file)
-    torch.save(state, digesting)
-    return digesting.finish()[:DIGITS]
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in `folder` are on disk, where its file system can tell."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
-            raise
-    finally:
-        os.close(handle)
 
 
 def _age(path: Path) -> int:

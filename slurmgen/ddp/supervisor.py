@@ -19,15 +19,18 @@ from typing import TYPE_CHECKING, NoReturn
 from slurmgen.ddp import failures, launcher, log, supervised
 from slurmgen.ddp.child import Child, Ending, die_of
 from slurmgen.ddp.company import Company, Ears
+from slurmgen.ddp.failure import EXIT_LOST
 from slurmgen.ddp.failures import Failure
 from slurmgen.ddp.hang import HangWatch, Place
-from slurmgen.ddp.link import BEAT_S, Message, Peer, Wire
+from slurmgen.ddp.hub import BEAT_S, Peer
 from slurmgen.ddp.relay import Relay
+from slurmgen.ddp.wire import Message, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from slurmgen.ddp.identity import Identity
+    from slurmgen.ddp.leash import Launcher
 
 _PEACE_S = 1.5
 _GRACE_S = 3.0
@@ -59,6 +62,7 @@ class Supervisor:
         identity: Identity,
         env: Mapping[str, str],
         rank: int,
+        started_by: Launcher,
         ends: Ends,
         mask: set[int | signal.Signals],
     ) -> None:
@@ -71,7 +75,8 @@ class Supervisor:
         )
         self._path = failures.path_of(env, identity)
         self._selector = selectors.DefaultSelector()
-        # The rank.
+        # The rank, and who wants to hear how it ended.
+        self._launcher = started_by
         self._child = Child(rank, ends.seen, self._selector, mask)
         self._classified = False
         self._told: Message = {}
@@ -129,9 +134,9 @@ class Supervisor:
 
     def _hear_peer(self, peer: Peer, message: Message) -> None:
         if "failed" in message:
-            self._suspect(Failure.parse(message["failed"]))
+            self._suspect(message["failed"])
         elif "hung" in message:
-            self._begin_hang(Failure.parse(message["hung"]))
+            self._begin_hang(message["hung"])
         elif "stacks" in message:
             self._hang.hear(peer.rank, message["stacks"], message["steps"])
         elif "order" in message:
@@ -148,7 +153,7 @@ class Supervisor:
         if "port" in message:
             self._company.hear_store(message["port"])
         elif "end" in message and spoke is not None:
-            self._pass_verdict(Failure.parse(message["end"]))
+            self._pass_verdict(message["end"])
             spoke.leave({"ending": 1})
         elif "dump" in message:
             self._dump()
@@ -337,6 +342,8 @@ class Supervisor:
         gap, self._last_tick = now - self._last_tick, now
         if gap > 2 * BEAT_S:
             self._hang.forgive(gap)
+        if self._launcher.gone:
+            self._end_as_orphan()
         self._reap()
         self._classify(now)
         self._child.pass_on(now)
@@ -379,6 +386,15 @@ class Supervisor:
         if not first and spent < _LINGER_S:
             return False
         return not self._company.connected or spent > _PARTING_S
+
+    def _end_as_orphan(self) -> NoReturn:
+        """Nobody is there to hear how the rank ends, or to end it."""
+        log.note(f"what had started this rank is gone; rank {self._identity.rank} ends")
+        self._child.kill_all()
+        self._company.close()
+        if self._relay is not None:
+            self._relay.drain(0.0)
+        os._exit(EXIT_LOST)
 
     def _end(self) -> NoReturn:
         ending, verdict, hub = self._child.ending, self._verdict, self._company.hub

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from slurmgen.ddp import group, log, signals, state, supervised, usage
+from slurmgen.ddp import files, group, log, signals, state, supervised, usage
 from slurmgen.ddp.consensus import Consensus
 from slurmgen.ddp.data import Loader, mix
 from slurmgen.ddp.failure import EXIT_FAILED, EXIT_LAUNCH, LaunchError
@@ -51,8 +51,7 @@ def resume(
     Where any of them is sharded over the ranks (DTensor, as ``fully_shard`` makes it), a checkpoint
     is a folder instead of a file. All ranks write it, each what it has, by
     torch.distributed.checkpoint, and any number of ranks can read it back; buffers, which FSDP
-    doesn't keep the same, are then rank 0's. Whose checkpoints these are must be trusted: torch's
-    index of such a folder is a pickle, which can run code.
+    doesn't keep the same, are then rank 0's.
 
     Loop over `Run.epochs` and `Run.batches` then::
 
@@ -272,8 +271,8 @@ class Run:
         """For the batch script, which ends a job whose restarts get nowhere."""
         path = os.environ.get("SLURMGEN_PROGRESS")
         if path:
-            with suppress(OSError), open(path, "w", encoding="utf-8") as file:
-                file.write(f"step {self.step}\n")
+            with suppress(OSError):
+                files.replace(path, f"step {self.step}\n")
 
     def _agree_to_start(self) -> bool:
         """Whether to stop before this epoch; checks that all ranks are in the same place."""
@@ -336,6 +335,11 @@ class Run:
     def _load(self) -> None:
         if group.is_main():
             self._store.clean()
+            if files.open_to_all(self._store.folder):
+                log.warn(
+                    f"every user may write to {self._store.folder}, and could put a checkpoint of"
+                    " their own there: chmod o-w takes that right"
+                )
         saved = read(self._store, self._peers)
         if saved is None:
             if group.is_main():

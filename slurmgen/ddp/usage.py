@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.ddp import log
+from slurmgen.ddp import files, log
 from slurmgen.ddp.cpu_counters import cpu_seconds, cpus
 from slurmgen.ddp.gpu_counters import NoCounterError, Reading, open_counter
 from slurmgen.ddp.meter import Meter
@@ -188,8 +188,7 @@ def tell(store: Any, ended: str) -> None:
         path = path_of_file(os.environ)
         if path:
             text = to_json(ranks, world_size=measured.world_size, ended=ended, env=os.environ)
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(text)
+            files.append(path, text)
 
 
 def _gather(store: Any, world_size: int) -> list[RankUsage]:

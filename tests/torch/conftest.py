@@ -124,6 +124,7 @@ def step_variables(rank: int, world_size: int, port: int, **env: str) -> dict[st
         "SLURM_GTIDS": ",".join(map(str, range(world_size))),
         "SLURMGEN_LAUNCHER": "srun",
         "SLURMGEN_WORLD_SIZE": str(world_size),
+        "SLURMGEN_SECRET": "5ec2e7" * 8,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         **env,

@@ -79,7 +79,7 @@ def train(log: Path, shard: bool) -> None:
 
 def arm(point: str, passes: int) -> None:
     """Kill this process in the system call `point` of a save, after letting `passes` through."""
-    from slurmgen.ddp import store
+    from slurmgen.ddp import digests
 
     left = passes
 
@@ -107,8 +107,8 @@ def arm(point: str, passes: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return whole(self, data)
 
-        whole = store.Digesting.write
-        store.Digesting.write = torn  # type: ignore[method-assign]
+        whole = digests.Digesting.write
+        digests.Digesting.write = torn  # type: ignore[method-assign]
     elif point == "fsync":
         os.fsync = armed(os.fsync)
     else:

@@ -6,9 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.torch
 
@@ -142,3 +147,72 @@ def test_ranks_of_a_program_that_is_one_process(tmp_path: Path) -> None:
     done = run(job, tmp_path, "--nproc", "2")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--nproc with launcher plain" in done.stderr
+
+
+# Rank and child alike say that they are there, and then do as a training does.
+HERE = """
+import os, subprocess, sys, time
+name = os.environ["RANK"] if len(sys.argv) < 2 else os.environ["RANK"] + "-child"
+with open(f"pid-{name}", "w") as file:
+    file.write(str(os.getpid()))
+if len(sys.argv) < 2 and os.environ["CHILD"]:
+    subprocess.Popen([sys.executable, __file__, "child"])
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("launcher", "key"),
+    [
+        *((launcher, "ddp: here.py") for launcher in ("srun", "torchrun", "spawn", "plain")),
+        ("srun", "command: |\n  true\n  python3 here.py\n  true"),
+    ],
+)
+def test_killed_it_leaves_nothing_that_trains(tmp_path: Path, launcher: str, key: str) -> None:
+    (tmp_path / "here.py").write_text(HERE)
+    (tmp_path / "job.yaml").write_text(
+        f"nodes: 1\nntasks_per_node: 1\nlauncher: {launcher}\n{key}\n"
+    )
+    # Of one process the kill hits the supervisor itself: its rank is all that it can take along.
+    alone = launcher == "plain"
+    nproc, child = ([], "") if alone else (["--nproc", "2"], "yes")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with (tmp_path / "said").open("w") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "slurmgen", "run", "job.yaml", *nproc],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "CHILD": child},
+            stdout=said,
+            stderr=said,
+        )
+    names = [f"pid-{rank}{which}" for rank in (0, 1) for which in ("", "-child")]
+    files = [tmp_path / name for name in (names[:1] if alone else names)]
+    try:
+        until(lambda: all(one.exists() and one.read_text() for one in files), process, tmp_path)
+    finally:
+        process.kill()
+        process.wait()
+    pids = [int(one.read_text()) for one in files]
+    until(lambda: not any(map(runs, pids)))
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(
+    met: Callable[[], bool],
+    process: subprocess.Popen[bytes] | None = None,
+    folder: Path | None = None,
+) -> None:
+    end = time.monotonic() + 240
+    while not met():
+        assert time.monotonic() < end
+        if process is not None and folder is not None:
+            assert process.poll() is None, (folder / "said").read_text()
+        time.sleep(0.1)

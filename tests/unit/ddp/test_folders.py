@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from slurmgen.ddp import files
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -91,7 +93,7 @@ def test_what_is_in_it_and_who_can_read_it(tmp_path: Path, saver: Callable[[int]
 def test_damage_is_noticed(
     tmp_path: Path, saver: Callable[[int], bool], name: str, how: str
 ) -> None:
-    from slurmgen.ddp.store import DamagedError
+    from slurmgen.ddp.digests import DamagedError
 
     assert saver(1)
     assert saver(2)
@@ -111,7 +113,7 @@ def test_damage_is_noticed(
     assert store(tmp_path).latest()["slurmgen"]["step"] == 1
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace", "rename", "mkdir", "open"])
+@pytest.mark.parametrize("call", ["fsync", "replace", "rename", "mkdir", "create"])
 def test_a_system_call_that_fails_leaves_what_was_there(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -126,7 +128,8 @@ def test_a_system_call_that_fails_leaves_what_was_there(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os if call == "fsync" else Path, call, fail)
+        owner = {"fsync": os, "create": files}.get(call, Path)
+        patch.setattr(owner, call, fail)
         assert not saver(2)
         assert not saver(3)
     assert names(tmp_path / "run") == before
@@ -144,7 +147,7 @@ def test_a_write_that_fails_in_the_middle(
     said: Callable[[], list[str]],
     nth: int,
 ) -> None:
-    from slurmgen.ddp import store as module
+    from slurmgen.ddp import digests as module
 
     assert saver(1)
     left = nth

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +47,15 @@ def test_names() -> None:
     assert dir(ddp) == ddp.__all__
     with pytest.raises(AttributeError, match="no attribute 'initialise'"):
         ddp.initialise  # noqa: B018
+
+
+def test_no_wait_is_counted_by_a_clock_that_may_jump() -> None:
+    package = Path(__file__).parents[3] / "slurmgen/ddp"
+    asked = {
+        f"{path.name}: {ast.unparse(node)}"
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"time.time", "datetime.now"}
+    }
+    # For the file of the usage: when the run was.
+    assert asked == {"usage.py: datetime.now"}

@@ -10,10 +10,14 @@ import pytest
 
 from slurmgen.ddp import failures, ports
 from slurmgen.ddp.failures import Failure, Inquest
-from slurmgen.ddp.link import Hub, Message, Peer, Spoke
+from slurmgen.ddp.hub import Hub, Peer
+from slurmgen.ddp.secret import Token
+from slurmgen.ddp.spoke import Spoke
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from slurmgen.ddp.wire import Message
 
 
 def me(rank: int) -> Message:
@@ -25,7 +29,7 @@ class Net:
 
     def __init__(self, size: int, lost_s: float = 10.0) -> None:
         self.selector = selectors.DefaultSelector()
-        self.token = ports.Token("run", size)
+        self.token = Token("run", size)
         self.lost_s = lost_s
         self.heard: list[tuple[int, Message]] = []
         self.lost: list[tuple[int, str]] = []
@@ -46,7 +50,7 @@ class Net:
 
     def spoke(self, rank: int, run: str = "run") -> Spoke:
         one = Spoke(
-            ports.Token(run, self.token.world_size),
+            Token(run, self.token.world_size),
             me(rank),
             [("127.0.0.1", self.hub.port)],
             self.selector,
@@ -112,7 +116,7 @@ def test_who_comes_late_learns_the_port(net: Callable[..., Net]) -> None:
 def test_a_rank_of_another_run_stays_outside(net: Callable[..., Net]) -> None:
     run = net(2)
     one = run.spoke(1, "other")
-    run.until(lambda: "belongs to another run: run" in one.reason)
+    run.until(lambda: "isn't rank 0 of this run" in one.reason)
     assert (one.state, run.hub.here()) == ("seeking", [])
 
 
@@ -137,9 +141,9 @@ def test_an_end_without_leave_is_a_loss(net: Callable[..., Net]) -> None:
 
 
 def test_ports_are_those_of_the_run_and_not_ephemeral() -> None:
-    one = ports.candidates(ports.Token("a", 8), 23456, {})
-    assert one == ports.candidates(ports.Token("a", 8), 23456, {})
-    other = ports.candidates(ports.Token("b", 8), 23456, {})
+    one = ports.candidates(Token("a", 8), 23456, {})
+    assert one == ports.candidates(Token("a", 8), 23456, {})
+    other = ports.candidates(Token("b", 8), 23456, {})
     assert (one[0], other[0], len(set(one))) == (23456, 23456, 16)
     assert set(one[1:]) != set(other[1:])
     assert all(12_000 <= port < 32_000 for port in one)
@@ -147,7 +151,7 @@ def test_ports_are_those_of_the_run_and_not_ephemeral() -> None:
 
 def test_reserved_ports_come_instead() -> None:
     env = {"SLURM_STEP_RESV_PORTS": "12000-12002,12007"}
-    assert ports.candidates(ports.Token("a", 8), 1, env) == [12000, 12001, 12002, 12007]
+    assert ports.candidates(Token("a", 8), 1, env) == [12000, 12001, 12002, 12007]
 
 
 def test_where_rank_0_listens() -> None:

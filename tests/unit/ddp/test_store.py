@@ -99,7 +99,7 @@ def damage(path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["bit flip", "torn", "truncated", "longer", "empty"])
 def test_damage_is_noticed_and_the_one_before_used(tmp_path: Path, how: str) -> None:
-    from slurmgen.ddp.store import DamagedError
+    from slurmgen.ddp.digests import DamagedError
 
     own = store(tmp_path)
     own.write(1, "one")
@@ -117,7 +117,7 @@ def test_damage_is_noticed_and_the_one_before_used(tmp_path: Path, how: str) -> 
 
 
 def test_every_single_bit_counts(tmp_path: Path) -> None:
-    from slurmgen.ddp.store import DamagedError
+    from slurmgen.ddp.digests import DamagedError
 
     own = store(tmp_path)
     done = own.write(1, [1])
@@ -174,7 +174,7 @@ def test_a_write_that_fails_in_the_middle(
 ) -> None:
     import torch
 
-    from slurmgen.ddp import store as module
+    from slurmgen.ddp import digests as module
 
     own = writer(tmp_path)
     assert own.write(1, lambda: "one")
@@ -318,7 +318,7 @@ def test_a_folder_without_permission(
         def refuse(*_: object, **__: object) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(Path, "open", refuse)
+        monkeypatch.setattr(os, "open", refuse)
     try:
         assert not own.write(2, lambda: 2)
     finally:
