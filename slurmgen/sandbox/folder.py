@@ -8,19 +8,19 @@ import os
 import re
 import shutil
 import socket
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.sandbox import deadlines
+from slurmgen.sandbox.deadlines import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # A Unix socket's path has 107 bytes, and slurmstepd's adds /spool/n1024/n1024_JOB.STEP.
 _LONGEST_PATH = 60
-_LOCK_SECONDS = 120
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 # Slurm's configuration has no quoting for these in every place a path goes to.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+@:-]+")
@@ -109,7 +109,13 @@ class Folder:
                     f"{self.short} is in the way of the sandbox's sockets",
                     fix="remove it, or use a shorter --dir",
                 ) from error
-        for folder in (self.log, self.spool, self.path / "state", self.path / "dev"):
+        for folder in (
+            self.log,
+            self.spool,
+            self.path / "state",
+            self.path / "dev",
+            self.path / "nscd",
+        ):
             folder.mkdir()
 
     def remove(self) -> None:
@@ -130,15 +136,15 @@ class Folder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else starts or stops this sandbox inside the `with`."""
-        deadline = time.monotonic() + _LOCK_SECONDS
+        deadline = Deadline(deadlines.LOCK, f"another slurmgen that is busy with {self.path}")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
             while not self._take(lock):
-                if time.monotonic() > deadline:
+                if deadline.passed:
                     raise UnavailableError(
                         f"another slurmgen has been busy with {self.path} for too long",
                         fix="wait for it, or end it",
                     )
-                time.sleep(0.05)
+                deadline.pause(0.05)
             yield
 
     def is_locked(self) -> bool:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import keeper
+from slurmgen.sandbox import deadlines, keeper
+from slurmgen.sandbox.deadlines import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MARKER = "SLURMGEN_SANDBOX"
-_KILL_SECONDS = 20
 _KEEPER = Path(keeper.__file__).name
 
 
@@ -120,18 +119,25 @@ def kill_processes(folder: Path) -> int:
 def end(find: Callable[[], list[Process]]) -> int:
     """Kill what `find` finds until it finds nothing; how many there were.
 
-    `UnavailableError` for those that do not end.
+    `UnavailableError` for those that do not end, long after the last one that did: looking at all
+    processes of a busy machine, and ending those of many nodes, may take a while.
     """
-    deadline = time.monotonic() + _KILL_SECONDS
+    deadline: Deadline | None = None
     killed: set[Process] = set()
+    before: set[Process] = set()
     # Twice nobody, since a process shows no environment for the moment of its exec.
     seen_nobody = 0
     while True:
         alive = find()
+        if deadline is None:
+            deadline = Deadline(deadlines.KILLED, "processes of the sandbox to end")
+        if not before <= set(alive):
+            deadline.restart()
+        before = set(alive)
         seen_nobody = 0 if alive else seen_nobody + 1
         if seen_nobody == 2:
             return len(killed)
-        if alive and time.monotonic() > deadline:
+        if alive and deadline.passed:
             pids = " ".join(str(process.pid) for process in alive)
             raise UnavailableError(
                 f"processes of the sandbox do not end: {pids}",
@@ -144,7 +150,7 @@ def end(find: Callable[[], list[Process]]) -> int:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
                 killed.add(process)
-        time.sleep(0.01)
+        deadline.pause(0.01)
 
 
 def _is_of(process: Process, node: str) -> bool:
