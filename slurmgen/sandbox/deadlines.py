@@ -24,8 +24,8 @@ FAULT = 60.0
 ADDRESSES = 30.0
 # A slurmd, until it takes a connection.
 CONNECTION = 5.0
-# Processes that were killed, since one last ended.
-KILLED = 20.0
+# Processes that were killed, since one last ended; and however many there are.
+KILLED, ALL_KILLED = 20.0, 600.0
 # After this long a wait says what it is for.
 _TELL = 5.0
 

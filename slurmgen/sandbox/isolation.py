@@ -28,6 +28,7 @@ import errno
 import json
 import os
 import selectors
+import signal
 import socket
 import sys
 import time
@@ -39,6 +40,7 @@ _CLONE_NEWUTS = 0x0400_0000
 _CLONE_NEWUSER = 0x1000_0000
 _CLONE_NEWNET = 0x4000_0000
 _MS_BIND = 4096
+_PR_SET_PDEATHSIG = 1
 _MS_REC = 16384
 _MS_PRIVATE = 1 << 18
 
@@ -166,6 +168,13 @@ def _isolate(libc: ctypes.CDLL, folder: Path, host: str) -> None:
     for device in (folder / "dev").iterdir():
         mount(libc, "/dev/null", str(device), flags=_MS_BIND)
     socket.sethostname(host)
+
+
+def die_with(parent: int) -> None:
+    """Have this process killed as soon as `parent`, which is its parent, ends."""
+    _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL), "prctl")
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def unshare_mounts(libc: ctypes.CDLL, flags: int = 0) -> None:

@@ -73,11 +73,19 @@ def is_shown(version: str) -> bool:
     return version in ("", os.environ.get(ENTERED))
 
 
-def command(version: str, argv: Sequence[str]) -> list[str]:
-    """`argv` as it is, or so that it sees Slurm `version`, where this process doesn't yet."""
+def command(version: str, argv: Sequence[str], *, parent: int | None = None) -> list[str]:
+    """`argv` as it is, or so that it sees Slurm `version`, where this process doesn't yet.
+
+    parent: the process that starts it, and that it is not to outlive; None if it may.
+    """
     if is_shown(version):
-        return list(argv)
-    return [sys.executable, "-I", "-S", inside.__file__, str(unpacked(version)), "--", *argv]
+        if parent is None:
+            return list(argv)
+        tree = ""
+    else:
+        tree = str(unpacked(version))
+    about = [tree] if parent is None else [tree, str(parent)]
+    return [sys.executable, "-I", "-S", inside.__file__, *about, "--", *argv]
 
 
 def show(tree: Path) -> None:

@@ -366,9 +366,20 @@ def test_remains_of_a_killed_start_are_cleared_away(tmp_path: Path) -> None:
     until(lambda: find_processes(folder.path), "the start")
     starting.kill()
     starting.wait(PATIENCE)
-    assert statuses(directory=tmp_path)[0].state == "down"
-    assert remove("s", directory=tmp_path)
+    until(lambda: statuses(directory=tmp_path) == [], "the guard")
     assert_nothing_left(folder)
+
+
+def test_remains_of_a_crash_are_cleared_away(tmp_path: Path) -> None:
+    """After the guard has gone with all the rest, as when the machine's memory runs out."""
+    box = Sandbox.up(name="s", shape=SMALL, directory=tmp_path)
+    for process in find_processes(box.folder.path):
+        if process.name != "munged":
+            os.kill(process.pid, signal.SIGKILL)
+    until(lambda: statuses(directory=tmp_path)[0].state == "down", "its end")
+    assert remove("s", directory=tmp_path)
+    assert_nothing_left(box.folder)
+    assert not remove("s", directory=tmp_path)
 
 
 def start_many_nodes(directory: Path) -> subprocess.Popen[bytes]:
