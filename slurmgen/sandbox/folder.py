@@ -101,6 +101,11 @@ class Folder:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.mkdir(mode=0o700)
         self.owner.write_text(socket.gethostname())
+        if os.statvfs(self.path).f_flag & os.ST_NOEXEC:
+            raise UnavailableError(
+                f"no program may be run from {self.path}, where Slurm is to run one",
+                fix="use a folder on a disk that isn't mounted noexec (--dir)",
+            )
         if self.short != self.path:
             try:
                 self.short.mkdir(mode=0o700)
@@ -129,9 +134,10 @@ class Folder:
         """The other machine it belongs to: a home may be shared between login nodes."""
         try:
             host = self.owner.read_text()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        return host if host != socket.gethostname() else None
+        # Empty if whoever made it was killed before it could write.
+        return host if host not in ("", socket.gethostname()) else None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -124,6 +124,12 @@ class Sandbox:
                 sandbox = cls(name, shape, programs.version, reach, folder, programs.unpacked)
                 sandbox._describe()
                 interruptions.check()
+            except OSError as error:
+                _clear(folder)
+                raise UnavailableError(
+                    f"the sandbox can't have its folder {folder.path}: {error.strerror}",
+                    fix="use a folder where you may write, with some MiB free (--dir)",
+                ) from error
             except BaseException:
                 _clear(folder)
                 raise
@@ -295,7 +301,7 @@ def _state(folder: Folder, sandbox: Sandbox | None) -> str:
 def _read(name: str, folder: Folder) -> Sandbox | None:
     try:
         content = json.loads(folder.description.read_text())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return Sandbox(
         name=name,
