@@ -48,7 +48,7 @@ touch watched
 srun --overlap python train.py
 """
 RUN = "ntasks: 2\nddp: train.py\n"
-PROGRAM = "import time\n\n\ndef main():\n    time.sleep(600)\n\n\nmain()\n"
+PROGRAM = "import pathlib, time\npathlib.Path('trains').touch()\ntime.sleep(600)\n"
 
 
 class Start(NamedTuple):
@@ -161,7 +161,14 @@ def kill_one(shared: Path, number: int, kind: str, seed: int) -> Ended:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    time.sleep(chance.uniform(0, STARTS[kind].seconds))
+    if kind == "run" and chance.random() < 0.5:
+        # It takes long until ranks train, and that is when most would be left.
+        end = time.monotonic() + PATIENCE
+        while not (folder / "trains").exists() and process.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    else:
+        time.sleep(chance.uniform(0, STARTS[kind].seconds))
     number_of_signal = chance.choice(SIGNALS)
     if signal.getsignal(number_of_signal) is signal.SIG_IGN:
         # Of a shell's background; what is started inherits it.
