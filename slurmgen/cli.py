@@ -320,12 +320,18 @@ def rehearse(
             "--limit",
             metavar="SECONDS",
             min=1,
-            help="End a job that is silent, or with --real runs, for so long.",
+            help="End a job that is silent, or with --real runs, for so long; any other after ten "
+            "times that.",
         ),
     ] = 30,
     slurm: SandboxSlurm = "",
 ) -> None:
-    """Run the job on a Slurm of its shape here, with stand-ins for its programs."""
+    """Run the job on a Slurm of its shape here, with stand-ins for its programs.
+
+    Python, launchers and containers are stood for, as is what reaches other machines (curl, git
+    push, ssh). All else in the script runs for real, apart: its processes end with it, there is no
+    network, and files are copies that go away. With --real programs, files and network are real.
+    """
     from slurmgen.commands import rehearse as verb
 
     raise typer.Exit(

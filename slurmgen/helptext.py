@@ -29,11 +29,15 @@ class Example(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A command's help: each row is how something is written, and what it is."""
+    """A command's help: each row is how something is written, and what it is.
+
+    summary: one sentence; more: what there is to say behind it.
+    """
 
     command: str
     usage: str
     summary: str
+    more: str
     arguments: tuple[tuple[str, str], ...]
     options: tuple[tuple[str, str], ...]
     verbs: tuple[tuple[str, str], ...]
@@ -43,16 +47,18 @@ class Page(NamedTuple):
 def page(command: Any, path: str) -> Page:
     """The help of a command of Typer's; path: the words that call it (`slurmgen sandbox up`)."""
     verbs = getattr(command, "commands", {})
+    summary, _, more = (command.help or "").partition("\n\n")
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
     pieces = [path, "[OPTIONS]", *map(_in_usage, arguments), *["COMMAND ..."] * bool(verbs)]
     return Page(
         command=path,
         usage=" ".join(pieces),
-        summary=_one_line(command.help or ""),
+        summary=_one_line(summary),
+        more=_one_line(more),
         arguments=tuple((_name(p), _meaning(p)) for p in arguments),
         options=(*((spelling(p), _meaning(p)) for p in options), HELP),
-        verbs=tuple((name, _one_line(verb.help or "")) for name, verb in verbs.items()),
+        verbs=tuple((name, page(verb, name).summary) for name, verb in verbs.items()),
         examples=tuple(_examples(command.epilog or "")),
     )
 
@@ -74,6 +80,7 @@ def text(shown: Page, width: int) -> str:
     parts = [
         _wrapped(f"Usage: {shown.usage}", width, "", " " * 7),
         _wrapped(shown.summary, width, "  ", "  "),
+        *([_wrapped(shown.more, width, "  ", "  ")] if shown.more else []),
         *_section("Arguments", shown.arguments, width),
         *_section("Options", shown.options, width),
         *_section("Commands", shown.verbs, width),

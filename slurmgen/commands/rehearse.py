@@ -14,7 +14,7 @@ from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, Refusal, UsageError
 from slurmgen.files import write_atomically
 from slurmgen.rehearsal import logs, shape
 from slurmgen.rehearsal import report as shown
-from slurmgen.rehearsal.judge import Case, judge, missing_here
+from slurmgen.rehearsal.judge import Case, judge, missing_here, not_run, unbounded
 from slurmgen.rehearsal.run import Settings, rehearse
 from slurmgen.sandbox import release
 from slurmgen.sandbox.programs import find_programs
@@ -103,6 +103,9 @@ def run(
     notes = list(rehearsed.notes)
     if missing := missing_here(outcome.notes):
         notes.append(f"not on this machine, taken to succeed: {', '.join(missing)}")
+    if remote := not_run(outcome.programs):
+        notes.append(f"not run, taken to succeed: {', '.join(remote)}")
+    notes += unbounded(outcome.bounds, real=real)
     if svg is not None:
         picture = shown.as_picture(given.name, outcome, verdict, found)
         if svg == "-":

@@ -10,13 +10,15 @@ from slurmgen.diagnostics import WARNING
 from slurmgen.rehearsal import devices, promises, shells, world
 from slurmgen.rehearsal.fault import Fault, counted, listing
 from slurmgen.rehearsal.groups import Group, groups, trainings
+from slurmgen.rehearsal.stage import REMOTE
 from slurmgen.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slurmgen.plan import JobPlan
-    from slurmgen.rehearsal.records import Note
+    from slurmgen.rehearsal.apart import Bounds
+    from slurmgen.rehearsal.records import Note, Program
     from slurmgen.rehearsal.run import Job, Outcome
 
 # srun of 22.05 and 23.02 leaves --cpus-per-task of the job behind.
@@ -54,6 +56,8 @@ class Verdict(NamedTuple):
 def judge(case: Case, outcome: Outcome) -> Verdict:
     """Every fault once, however many ranks or tasks have it."""
     job = outcome.job
+    if outcome.broken:
+        return Verdict((_broken(outcome.broken),), ())
     if job is None:
         return Verdict((_refused(outcome.refused),), ())
     failing = outcome.failing.job_id if outcome.failing else None
@@ -105,6 +109,15 @@ def _shares_nodes(request: Request) -> bool:
 
 def _is_one_process(plan: JobPlan | None) -> bool:
     return plan is not None and plan.launcher == "plain"
+
+
+def _broken(what: str) -> Fault:
+    return Fault(
+        "job-runs-wild",
+        f"the job ends its own rehearsal: {what}",
+        "on a cluster it would do the same to whatever else runs on its nodes for this user",
+        "look for kill and for what starts itself again and again",
+    )
 
 
 def _refused(said: str) -> Fault:
@@ -242,6 +255,22 @@ _RAISED = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception)(?:: .*)?$", re.MULTILIN
 def _ended(
     case: Case, job: Job, notes: list[Note], runs: list[tuple[Group, ...]]
 ) -> Iterator[Fault]:
+    if job.flooded:
+        yield Fault(
+            "log-flooded",
+            "the job printed more than 64 MiB, and was ended",
+            "with its real programs it prints no less, and a full disk ends every job there",
+            "look for a loop that prints, and send what a tool prints to a file or to /dev/null",
+        )
+        return
+    if job.endless and not case.real:
+        yield Fault(
+            "job-endless",
+            f"the job goes on and on, and was ended after {job.seconds:.0f} s",
+            "its programs had nothing to do, so that all of this is the script's own",
+            "look for a loop without an end; if it needs the time, give a larger --limit",
+        )
+        return
     if job.hung and case.real:
         # It has run for as long as it was to.
         return
@@ -468,3 +497,26 @@ def missing_here(notes: Iterable[Note]) -> list[str]:
     """Commands that this machine lacks, and that were taken to succeed."""
     texts = (str(note.content["text"]) for note in notes if note.kind == "missing")
     return sorted({text.partition(" ")[0] for text in texts})
+
+
+def not_run(programs: Iterable[Program]) -> list[str]:
+    """What would have reached other machines, or other rights, and was taken to succeed."""
+    return sorted({one.name for one in programs if one.what == "tool" and one.name in REMOTE})
+
+
+def unbounded(bounds: Bounds, *, real: bool) -> list[str]:
+    """What the script did to this machine, as far as that is not what was asked for."""
+    found = []
+    if not bounds.processes:
+        found.append("what it starts in the background, and whom it kills")
+    if not bounds.network and not real:
+        found.append("what it does over the network")
+    if not bounds.files and not real:
+        found.append("what it writes and deletes")
+    notes = []
+    if found:
+        why = "since this machine lets this user make no namespaces"
+        notes.append(f"real, {why}: {'; '.join(found)}")
+    if bounds.real:
+        notes.append(f"real: what it writes and deletes in {', '.join(bounds.real)}")
+    return notes

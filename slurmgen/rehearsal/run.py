@@ -11,9 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.rehearsal import guard, records
+from slurmgen.rehearsal import apart, guard, records
+from slurmgen.rehearsal.apart import Bounds
 from slurmgen.rehearsal.stage import Stage
-from slurmgen.sandbox import Sandbox
+from slurmgen.sandbox import Sandbox, deadlines
+from slurmgen.sandbox.deadlines import Deadline
+from slurmgen.sandbox.programs import find_programs
 from slurmgen.slurm import sbatch
 from slurmgen.spec.nodes import expand_hostlist
 
@@ -30,6 +33,10 @@ _HOLD, _HOLD_FOR_MORE, _GIVE_UP, _BUSY = 0.4, 2.0, 3.0, 8.0
 # A job that goes back into the queue has ended for a moment. A signal is on its way for so long.
 _COMES_BACK, _TELL = 3.0, 4.0
 _POLL = 0.05
+# However much it does meanwhile, a job has this many times the limit.
+_MOST_LIMITS = 10
+# Bytes of a log; those that are read of a longer one, at its start and at its end.
+_MOST_LOG, _SHOWN_LOG = 64 << 20, 1 << 20
 # A second run, in which every program fails, is for jobs up to this many ranks.
 _MOST_RANKS_TO_FAIL = 64
 # Of an srun that waits for another step to end, or has waited: since 23.02 or later it says so
@@ -46,7 +53,8 @@ class Job(NamedTuple):
     GPUs that each node gave to it. log: what it printed. hung: nothing more happened, and it was
     ended. left: programs that still ran when the script had ended. serial: a step had to wait
     for another to end. logs: the names of the files that Slurm wrote its output to. heard:
-    whether the signal came to a program or a trap; None where none was sent.
+    whether the signal came to a program or a trap; None where none was sent. flooded: it was ended
+    for all that it printed. endless: it was ended since it went on and on.
     """
 
     job_id: str
@@ -59,12 +67,15 @@ class Job(NamedTuple):
     seconds: float
     logs: tuple[str, ...] = ()
     heard: bool | None = None
+    flooded: bool = False
+    endless: bool = False
 
 
 class Outcome(NamedTuple):
     """Everything that the judge is given.
 
-    refused: what sbatch said where it did not take the job; then there is nothing else.
+    refused: what sbatch said where it did not take the job; then there is nothing else. broken: how
+    it ended its own rehearsal; then there is nothing else. bounds: what it was kept from.
     failing: the same job with programs that end with an error; None where that was not tried.
     """
 
@@ -75,6 +86,8 @@ class Outcome(NamedTuple):
     failing: Job | None = None
     refused: str = ""
     seconds_to_start: float = 0.0
+    broken: str = ""
+    bounds: Bounds = Bounds(processes=True, network=True, files=True)
 
 
 class Settings(NamedTuple):
@@ -104,7 +117,32 @@ def rehearse(text: str, rehearsed: Rehearsed, settings: Settings) -> Outcome:
 
     Raises UnavailableError where a sandbox can't be started.
     """
+    wanted = Bounds(processes=True, network=not settings.real, files=not settings.real)
+    nodes = rehearsed.shape.node_count
     with Stage() as stage:
+        try:
+            return apart.run(
+                lambda bounds: _rehearse(text, rehearsed, settings, stage, bounds),
+                stage.path,
+                wanted,
+                processes=1000 + 16 * settings.expected + 16 * nodes,
+                seconds=2 * (_most(settings) + deadlines.step(nodes))
+                + deadlines.registration(nodes)
+                + deadlines.ALL_KILLED,
+            )
+        except apart.Broken as error:
+            return Outcome(find_programs().version, (), (), broken=str(error))
+
+
+def _most(settings: Settings) -> float:
+    """Seconds in which a job has to end, whatever it does meanwhile."""
+    return _MOST_LIMITS * settings.limit + settings.expected / 8
+
+
+def _rehearse(
+    text: str, rehearsed: Rehearsed, settings: Settings, stage: Stage, bounds: Bounds
+) -> Outcome:
+    with stage.opened():
         tells = settings.signal if not settings.real and not settings.stands_in else None
         stage.fill(real=settings.real, signal=tells or "")
         start = time.monotonic()
@@ -132,6 +170,7 @@ def rehearse(text: str, rehearsed: Rehearsed, settings: Settings) -> Outcome:
             failing,
             refused,
             took,
+            bounds=bounds,
         )
 
 
@@ -186,8 +225,10 @@ class _Run:
         heard: bool | None = None
         size, changed, opened = -1, time.monotonic(), 0.0
         gpus: dict[str, dict[str, frozenset[str]]] = {}
-        hung = left = serial = False
+        hung = left = serial = flooded = endless = False
         ended: float | None = None
+        whole = Deadline(_most(self.settings), "the job to end")
+        ending: Deadline | None = None
         while True:
             states = sbatch.job_states(sbatch.Submitted(self.job_id, None), self.environment) or []
             now = time.monotonic()
@@ -225,9 +266,16 @@ class _Run:
             if quiet > _GIVE_UP and not waiting:
                 (stage.path / "give-up").touch()
             over = now - self.start if self.settings.real else quiet
-            if not hung and not waiting and over > self._patience(quiet):
+            silent = not waiting and over > self._patience(quiet)
+            if ending is None and (silent or whole.passed or size > _MOST_LOG):
                 hung, serial = True, self._step_waits()
+                flooded, endless = size > _MOST_LOG, not silent
                 self.sandbox.run(["scancel", self.job_id])
+                ending = Deadline(
+                    deadlines.registration(self.rehearsed.shape.node_count), "the job's end"
+                )
+            if ending is not None and ending.passed:
+                break
             time.sleep(_POLL)
         left = left or (opened == 0.0 and heard is None and self._waiting() > 0)
         if heard is False and not opened:
@@ -246,6 +294,8 @@ class _Run:
             time.monotonic() - self.start,
             tuple(sorted(os.listdir(self.log / "output"))),
             heard,
+            flooded,
+            endless,
         )
 
     def _hold(self, waiting: int, *, failing: bool) -> float:
@@ -279,7 +329,7 @@ class _Run:
         return sum(path.stat().st_size for path in self._logs()) + records.count(self.stage.path)
 
     def _log(self) -> str:
-        return "".join(path.read_text(errors="replace") for path in self._logs())
+        return "".join(_ends_of(path) for path in self._logs())
 
     def _logs(self) -> list[Path]:
         return sorted(self.log.glob("*/*"))
@@ -311,6 +361,16 @@ class _Run:
                     for node in expand_hostlist(nodes):
                         own[node] = own.get(node, frozenset()) | _numbers(indices)
         return found
+
+
+def _ends_of(path: Path) -> str:
+    """The text of a log, without the middle of a long one."""
+    with path.open("rb") as file:
+        text = file.read(_SHOWN_LOG)
+        if path.stat().st_size > 2 * _SHOWN_LOG:
+            file.seek(-_SHOWN_LOG, os.SEEK_END)
+            text += b"\n...\n"
+        return (text + file.read(_SHOWN_LOG)).decode(errors="replace")
 
 
 def _numbers(text: str) -> frozenset[str]:

@@ -6,14 +6,17 @@ import os
 import shlex
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError
 from slurmgen.rehearsal import guard
 from slurmgen.rehearsal.gate import Gate
+from slurmgen.sandbox import deadlines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 _SHIMS = Path(__file__).with_name("shims")
@@ -28,6 +31,13 @@ _STARTERS = (
     "srun torchrun accelerate accelerate-launch deepspeed horovodrun mpirun mpiexec orterun "
     "apptainer singularity docker podman podman-hpc shifter conda mamba micromamba uv poetry "
     "pipenv pixi hatch rye nsys ncu hpcrun xvfb-run numactl unbuffer catchsegv"
+).split()
+
+# What reaches other machines, or other rights: written down, not run, and taken to succeed. git and
+# rsync are run if they stay here.
+REMOTE = (
+    "curl wget git ssh scp sftp rsync rclone aws gsutil gcloud az azcopy s5cmd mc hf "
+    "huggingface-cli wandb dvc mail sendmail mutt sudo su doas"
 ).split()
 
 
@@ -50,11 +60,31 @@ class Stage:
         )
         assert self._guard.stdout is not None
         with self._guard.stdout as answer:
-            self.path = Path(os.fsdecode(answer.readline()).rstrip("\n"))
-        if not self.path.name:
-            raise UnavailableError("cannot make a temporary folder", fix="check TMPDIR")
+            said = os.fsdecode(answer.readline()).rstrip("\n")
+        if not said.startswith("/"):
+            raise UnavailableError(
+                f"no folder for the rehearsal:{said}",
+                fix="set TMPDIR to a folder where you may write and run programs",
+            )
+        self.path = Path(said)
 
     def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._guard.wait(deadlines.ALL_KILLED)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """With its folders, and with the gate, which is open at the end."""
         for name in (
             "bin",
             "shims",
@@ -68,18 +98,10 @@ class Stage:
         ):
             (self.path / name).mkdir()
         self.gate = Gate(self.path / "gate")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.gate.close()
-        assert self._guard.stdin is not None
-        self._guard.stdin.close()
-        self._guard.wait()
+        try:
+            yield
+        finally:
+            self.gate.close()
 
     @property
     def bin(self) -> Path:
@@ -111,6 +133,8 @@ class Stage:
         if real:
             (self.path / "real").touch()
         else:
+            for name in REMOTE:
+                (self.bin / name).symlink_to(self.path / "shims" / "probe.sh")
             (self.bin / "hostname").symlink_to(self.path / "shims" / "hostname.sh")
         if signal:
             (self.path / "signal").write_text(f"{signal}\n")

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import release
+from slurmgen.sandbox import deadlines, release
+from slurmgen.sandbox.deadlines import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from slurmgen.sandbox.folder import Folder
 
@@ -31,8 +31,8 @@ _DATABASE_SERVER = {
     "mariadb": "mariadb-server",
 }
 _DATABASE = "slurm_acct_db"
+_PLAIN = ("--skip-test-db", "--skip-name-resolve")
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-_SECONDS = 60
 _POLL_SECONDS = 0.05
 
 
@@ -145,18 +145,20 @@ def start_database(
         # As root it runs only where root is named.
         common.append("--user=root")
     with (folder.log / "mariadb.log").open("ab") as log:
-        made = subprocess.run(
-            [programs.install, "--no-defaults", *common, "--skip-test-db", "--skip-name-resolve"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            cwd="/",
-            start_new_session=True,
-            check=False,
-        )
-        if made.returncode:
-            raise _failure("mariadb-install-db", folder)
+        try:
+            subprocess.run(
+                [programs.install, "--no-defaults", *common, *_PLAIN],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+                timeout=deadlines.DATABASE,
+                check=True,
+            )
+        except subprocess.SubprocessError as error:
+            raise _failure("mariadb-install-db", folder) from error
         check()
         # slurmdbd would make it, by a connection for which newer MariaDB clients insist on TLS,
         # and try again 5 s later.
@@ -184,12 +186,12 @@ def start_database(
             cwd="/",
             start_new_session=True,
         )
-    deadline = time.monotonic() + _SECONDS
+    deadline = Deadline(deadlines.DATABASE, "MariaDB to start")
     while not _socket(folder).is_socket():
         check()
-        if server.poll() is not None or time.monotonic() > deadline:
+        if server.poll() is not None or deadline.passed:
             raise _failure("mariadbd", folder)
-        time.sleep(_POLL_SECONDS)
+        deadline.pause(_POLL_SECONDS)
     # It outlives this process, whose business it no longer is.
     server.returncode = 0
 
@@ -212,7 +214,7 @@ def register(
     def sacctmgr(words: Sequence[str]) -> list[str]:
         return release.command(programs.unpacked, [programs.sacctmgr, "--immediate", *words])
 
-    deadline = time.monotonic() + _SECONDS
+    deadline = Deadline(deadlines.DATABASE, "slurmdbd to answer")
     for words in (
         ["add", "cluster", CLUSTER],
         ["add", "account", ACCOUNT, f"cluster={CLUSTER}"],
@@ -222,9 +224,9 @@ def register(
     ):
         while (done := _run(sacctmgr(words), environment)).returncode:
             check()
-            if time.monotonic() > deadline:
+            if deadline.passed:
                 raise _failure("slurmdbd", folder, done.stderr)
-            time.sleep(_POLL_SECONDS)
+            deadline.pause(_POLL_SECONDS)
     if lines:
         # slurmctld would make it, as soon as it has read the limits in it.
         gpus = "insert into tres_table (creation_time, type, name) values (1, 'gres', 'gpu')"
@@ -246,9 +248,20 @@ def register(
 def _run(
     command: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
-    )
+    try:
+        return subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=deadlines.CLIENT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UnavailableError(
+            f"{Path(command[0]).name} gave no answer for {deadlines.CLIENT:.0f} s",
+            fix="try again when the machine is less busy, or leave out --accounting",
+        ) from error
 
 
 def _socket(folder: Folder) -> Path:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from slurmgen.errors import UnavailableError
+from slurmgen.sandbox import deadlines
+from slurmgen.sandbox.deadlines import Deadline
 from slurmgen.sandbox.shape import MAX_NODES
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _BLOCKS = range(16, 250)
 # The controller's, the nodes' and that of slurmdbd.
 _PORTS_PER_BLOCK = MAX_NODES + 2
 _FIRST_PORT = 17_000
-_SEARCH_SECONDS = 30
 # Job ids between the first ones of two sandboxes. The jobs' ports (12000 and up) stay below
 # those of the daemons.
 _JOB_IDS = 20
@@ -92,7 +92,7 @@ def claimed_addresses(nodes: int, *, loopback_only: bool) -> Iterator[Addresses]
     Without `loopback_only` the daemons listen on every address, so ports must be free
     on all of them.
     """
-    deadline = time.monotonic() + _SEARCH_SECONDS
+    deadline = Deadline(deadlines.ADDRESSES, "free ports")
     while True:
         candidate = Addresses(random.choice(_BLOCKS), random.choice(_port_blocks()))
         with contextlib.ExitStack() as claims:
@@ -103,7 +103,7 @@ def claimed_addresses(nodes: int, *, loopback_only: bool) -> Iterator[Addresses]
             ):
                 yield candidate
                 return
-        if time.monotonic() > deadline:
+        if deadline.passed:
             raise UnavailableError(
                 f"no {nodes + 1} free ports for a sandbox below {_ephemeral_floor()}",
                 fix="stop a sandbox: slurmgen sandbox status, slurmgen sandbox down",

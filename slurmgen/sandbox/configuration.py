@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.sandbox import accounting
 from slurmgen.sandbox.shape import PREEMPTOR
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from slurmgen.sandbox.addresses import Layout
@@ -64,13 +65,43 @@ def configuration_files(shape: Shape, setting: Setting) -> dict[str, str]:
 
 
 def hosts_file(existing: str, shape: Shape, addresses: Layout, others: Sequence[str] = ()) -> str:
-    """The /etc/hosts that daemons and jobs see: the nodes' names before this machine's.
+    """The /etc/hosts that daemons and jobs see: the sandbox's names, then this machine's others.
 
-    others: more lines.
+    glibc gathers the addresses of a name from all lines, so no line of this machine's may have
+    a name of the sandbox's (`127.0.1.1 n1` on a host that is called so): the name is left out.
+
+    others: more lines, of which the same holds.
     """
-    lines = [f"{addresses.controller} {CONTROLLER}\n", *(f"{line}\n" for line in others)]
-    lines += [f"{addresses.node(i)} n{i}\n" for i in range(1, shape.node_count + 1)]
-    return "".join(lines) + existing
+    members = {CONTROLLER: addresses.controller}
+    members |= {f"n{i}": addresses.node(i) for i in range(1, shape.node_count + 1)}
+    lines = [f"{address} {name}" for name, address in members.items()]
+    lines += [_without(members.keys(), line) for line in [*others, *existing.splitlines()]]
+    return "\n".join(lines) + "\n"
+
+
+def _without(names: Collection[str], line: str) -> str:
+    """A line of /etc/hosts without `names`, a comment if it has no other."""
+    words = line.partition("#")[0].split()
+    # As glibc compares them. A name with a domain is another one, and stays.
+    kept = [word for word in words[1:] if word.lower() not in names]
+    if len(kept) == len(words[1:]):
+        return line
+    return " ".join([words[0], *kept]) if kept else f"# {line}"
+
+
+def nsswitch_file(existing: str) -> str:
+    """The /etc/nsswitch.conf that they see: /etc/hosts answers first, whatever DNS has."""
+    return re.sub(r"(?im)^([ \t]*hosts:).*$", _files_first, existing)
+
+
+def _files_first(line: re.Match[str]) -> str:
+    # An action ([NOTFOUND=return]) belongs to the service before it.
+    services = re.findall(
+        r"[^\s\[\]]+(?:\s*\[[^\]]*\])*", line[0][len(line[1]) :].partition("#")[0]
+    )
+    return " ".join(
+        [line[1], "files", *(one for one in services if one.split("[")[0].strip() != "files")]
+    )
 
 
 def _slurm_conf(shape: Shape, setting: Setting, *, for_slurmd: bool) -> str:

@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.sandbox import network
+from slurmgen.sandbox import deadlines, network
 from slurmgen.sandbox.configuration import CONTROLLER
+from slurmgen.sandbox.deadlines import Deadline
 from slurmgen.sandbox.network import Cuts, Namespaces
 from slurmgen.sandbox.processes import end, find_processes, node_processes
 from slurmgen.sandbox.programs import find_network_tools, find_programs
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from slurmgen.sandbox.processes import Process
     from slurmgen.sandbox.sandbox import Sandbox
 
-_SECONDS = 60
 _POLL_SECONDS = 0.05
 
 
@@ -95,17 +95,17 @@ def revive(sandbox: Sandbox, node: str) -> None:
         while time.strftime("%Y-%m-%dT%H:%M:%S") == before:
             time.sleep(_POLL_SECONDS)
         start_node(sandbox.folder, find_programs(sandbox.unpacked), number, sandbox.reach)
-        deadline = time.monotonic() + _SECONDS
+        deadline = Deadline(deadlines.FAULT, f"the controller to take {node} back")
         while True:
             started, state = _slurmd_start(sandbox, node)
             if started != before and "DOWN" not in state and "*" not in state:
                 return
-            if time.monotonic() > deadline:
+            if deadline.passed:
                 raise UnavailableError(
                     f"node {node} runs, but the controller has it as {state}",
                     fix=f"slurmgen sandbox mend {node}; or look at {sandbox.folder.log / node}.log",
                 )
-            time.sleep(_POLL_SECONDS)
+            deadline.pause(_POLL_SECONDS)
 
 
 def preempt(sandbox: Sandbox, job: str) -> int:
@@ -134,19 +134,19 @@ def preempt(sandbox: Sandbox, job: str) -> int:
             f"sbatch refused the job that preempts {job}: {submitted.stderr.strip()}",
             fix=f"look at {sandbox.folder.controller_log}",
         )
-    deadline = time.monotonic() + _SECONDS
+    deadline = Deadline(deadlines.FAULT, f"Slurm to preempt job {job}")
     while True:
         now = _job(sandbox, job)
         told = now.get("PreemptTime", "None") not in {"None", before.get("PreemptTime", "None")}
         if told or now.get("JobState") != "RUNNING":
             return grace
-        if time.monotonic() > deadline:
+        if deadline.passed:
             sandbox.run(["scancel", submitted.stdout.strip()])
             raise UnavailableError(
-                f"Slurm did not preempt job {job} within {_SECONDS} s",
+                f"Slurm did not preempt job {job} within {deadlines.FAULT:.0f} s",
                 fix=f"look at {sandbox.folder.controller_log}",
             )
-        time.sleep(_POLL_SECONDS)
+        deadline.pause(_POLL_SECONDS)
 
 
 def _nodes_alone(sandbox: Sandbox, job: str) -> str:

@@ -8,19 +8,19 @@ import os
 import re
 import shutil
 import socket
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.sandbox import deadlines
+from slurmgen.sandbox.deadlines import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # A Unix socket's path has 107 bytes, and slurmstepd's adds /spool/n1024/n1024_JOB.STEP.
 _LONGEST_PATH = 60
-_LOCK_SECONDS = 120
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 # Slurm's configuration has no quoting for these in every place a path goes to.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+@:-]+")
@@ -101,6 +101,11 @@ class Folder:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.mkdir(mode=0o700)
         self.owner.write_text(socket.gethostname())
+        if os.statvfs(self.path).f_flag & os.ST_NOEXEC:
+            raise UnavailableError(
+                f"no program may be run from {self.path}, where Slurm is to run one",
+                fix="use a folder on a disk that isn't mounted noexec (--dir)",
+            )
         if self.short != self.path:
             try:
                 self.short.mkdir(mode=0o700)
@@ -109,7 +114,13 @@ class Folder:
                     f"{self.short} is in the way of the sandbox's sockets",
                     fix="remove it, or use a shorter --dir",
                 ) from error
-        for folder in (self.log, self.spool, self.path / "state", self.path / "dev"):
+        for folder in (
+            self.log,
+            self.spool,
+            self.path / "state",
+            self.path / "dev",
+            self.path / "nscd",
+        ):
             folder.mkdir()
 
     def remove(self) -> None:
@@ -123,22 +134,23 @@ class Folder:
         """The other machine it belongs to: a home may be shared between login nodes."""
         try:
             host = self.owner.read_text()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        return host if host != socket.gethostname() else None
+        # Empty if whoever made it was killed before it could write.
+        return host if host not in ("", socket.gethostname()) else None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else starts or stops this sandbox inside the `with`."""
-        deadline = time.monotonic() + _LOCK_SECONDS
+        deadline = Deadline(deadlines.LOCK, f"another slurmgen that is busy with {self.path}")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
             while not self._take(lock):
-                if time.monotonic() > deadline:
+                if deadline.passed:
                     raise UnavailableError(
                         f"another slurmgen has been busy with {self.path} for too long",
                         fix="wait for it, or end it",
                     )
-                time.sleep(0.05)
+                deadline.pause(0.05)
             yield
 
     def is_locked(self) -> bool:

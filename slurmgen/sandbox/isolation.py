@@ -11,6 +11,11 @@ empty files, since slurmd wants character devices and only root could make some.
                                 `argv`, `env`, `host` ("" for the machine's own) and `network`
                                 (the file of a namespace; "" for the machine's own); status
                                 0 where each of them went into the background
+    isolation.py ask FOLDER     asks what standard input lists from one host's side, as JSON: an
+                                object with `host`, `network` and `members` (objects with `name`,
+                                `address`, `port`) and `seconds`; prints the members that take no
+                                connection for so long (with 0 it isn't tried, and all of them),
+                                with `error` and `resolved`, the addresses that the name has
 
 Run by path with `python -I -S`, single-threaded and without slurmgen: forking a process
 that may have threads, to run Python between fork and exec, is asking for a deadlock.
@@ -19,20 +24,28 @@ that may have threads, to run Python between fork and exec, is asking for a dead
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
+import selectors
+import signal
 import socket
 import sys
+import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 _CLONE_NEWNS = 0x0002_0000
 _CLONE_NEWUTS = 0x0400_0000
 _CLONE_NEWUSER = 0x1000_0000
 _CLONE_NEWNET = 0x4000_0000
 _MS_BIND = 4096
+_PR_SET_PDEATHSIG = 1
 _MS_REC = 16384
 _MS_PRIVATE = 1 << 18
+
+_NSSWITCH, _NSCD = "/etc/nsswitch.conf", "/run/nscd"
+_ASKED_AT_ONCE = 200
 
 # Each start waits for its daemon to read its configuration: more than this at once only
 # makes them wait for each other.
@@ -43,6 +56,8 @@ def main(verb: str, folder: Path) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     if verb == "probe":
         return _probe(libc, folder)
+    if verb == "ask":
+        return _ask(libc, folder, json.load(sys.stdin))
     daemons = json.load(sys.stdin)
     running: set[int] = set()
     failed = False
@@ -70,11 +85,7 @@ def _reap(running: set[int]) -> bool:
 
 def _become(libc: ctypes.CDLL, folder: Path, daemon: dict[str, Any]) -> NoReturn:
     try:
-        if daemon["network"]:
-            with open(daemon["network"]) as network:
-                _check(libc.setns(network.fileno(), _CLONE_NEWNET), "setns")
-        if daemon["host"]:
-            _isolate(libc, folder, daemon["host"])
+        _enter(libc, folder, daemon)
         os.execve(daemon["argv"][0], daemon["argv"], daemon["env"])
     except OSError as error:
         sys.stderr.write(f"{daemon['argv'][0]}: {error}\n")
@@ -92,12 +103,78 @@ def _probe(libc: ctypes.CDLL, folder: Path) -> int:
     return 0
 
 
+def _enter(libc: ctypes.CDLL, folder: Path, host: dict[str, Any]) -> None:
+    if host["network"]:
+        with open(host["network"]) as network:
+            _check(libc.setns(network.fileno(), _CLONE_NEWNET), "setns")
+    if host["host"]:
+        _isolate(libc, folder, host["host"])
+
+
+def _ask(libc: ctypes.CDLL, folder: Path, asked: dict[str, Any]) -> int:
+    _enter(libc, folder, asked)
+    silent = []
+    for at in range(0, len(asked["members"]), _ASKED_AT_ONCE):
+        members = asked["members"][at : at + _ASKED_AT_ONCE]
+        if asked["seconds"]:
+            members = _without_answer(members, asked["seconds"])
+        silent += members
+    for member in silent:
+        member["resolved"] = _addresses(member["name"])
+    json.dump(silent, sys.stdout)
+    return 0
+
+
+def _without_answer(members: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    end = time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        for member in members:
+            link = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            link.setblocking(False)
+            member["error"] = f"no answer for {seconds:g} s"
+            number = link.connect_ex((member["address"], member["port"]))
+            if number not in (0, errno.EINPROGRESS):
+                member["error"] = os.strerror(number)
+                link.close()
+            else:
+                selector.register(link, selectors.EVENT_WRITE, member)
+        while selector.get_map() and (left := end - time.monotonic()) > 0:
+            for key, _ in selector.select(left):
+                selector.unregister(key.fileobj)
+                with cast("socket.socket", key.fileobj) as link:
+                    number = link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                key.data["error"] = os.strerror(number) if number else ""
+        for key in list(selector.get_map().values()):
+            cast("socket.socket", key.fileobj).close()
+    return [member for member in members if member["error"]]
+
+
+def _addresses(name: str) -> list[str]:
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return sorted({str(one[4][0]) for one in found})
+
+
 def _isolate(libc: ctypes.CDLL, folder: Path, host: str) -> None:
     unshare_mounts(libc, _CLONE_NEWUTS)
     mount(libc, str(folder / "hosts"), "/etc/hosts", flags=_MS_BIND)
+    if os.path.exists(_NSSWITCH):
+        mount(libc, str(folder / "nsswitch.conf"), _NSSWITCH, flags=_MS_BIND)
+    if os.path.isdir(_NSCD):
+        # It would answer from the machine's own /etc/hosts.
+        mount(libc, str(folder / "nscd"), _NSCD, flags=_MS_BIND)
     for device in (folder / "dev").iterdir():
         mount(libc, "/dev/null", str(device), flags=_MS_BIND)
     socket.sethostname(host)
+
+
+def die_with(parent: int) -> None:
+    """Have this process killed as soon as `parent`, which is its parent, ends."""
+    _check(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL), "prctl")
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def unshare_mounts(libc: ctypes.CDLL, flags: int = 0) -> None:

@@ -18,7 +18,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import keeper
+from slurmgen.sandbox import deadlines, keeper
 from slurmgen.sandbox.addresses import claim
 from slurmgen.sandbox.processes import find_processes, is_keeper
 from slurmgen.sandbox.programs import find_network_tools
@@ -36,7 +36,6 @@ _SWITCH, _MACHINE, _CONTROLLER = 1, 2, 3
 _FIRST_NODE = 11
 # Slurm's own: nobody else listens in these namespaces.
 _CONTROLLER_PORT, _NODE_PORT, _ACCOUNTING_PORT = 6817, 6818, 6819
-_SECONDS = 30
 
 
 class Network(NamedTuple):
@@ -256,7 +255,12 @@ def _as_written(rule: dict[str, Any]) -> str:
 def _call(argv: Sequence[str], given: str = "") -> str:
     try:
         done = subprocess.run(
-            argv, input=given, capture_output=True, text=True, timeout=_SECONDS, check=False
+            argv,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=deadlines.NETWORK,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{argv[0]}: {error}", fix="apt-get install iproute2") from error

@@ -9,18 +9,19 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
-from slurmgen.sandbox import keeper
+from slurmgen.sandbox import deadlines, keeper
+from slurmgen.sandbox.deadlines import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MARKER = "SLURMGEN_SANDBOX"
-_KILL_SECONDS = 20
+# A sandbox that only has daemons and ordinary jobs has ended by then.
+_LOOKS_TO_STOP = 20
 _KEEPER = Path(keeper.__file__).name
 
 
@@ -120,31 +121,47 @@ def kill_processes(folder: Path) -> int:
 def end(find: Callable[[], list[Process]]) -> int:
     """Kill what `find` finds until it finds nothing; how many there were.
 
-    `UnavailableError` for those that do not end.
+    `UnavailableError` for those that do not end, long after the last one that did: looking at all
+    processes of a busy machine, and ending those of many nodes, may take a while. Those that
+    multiply meanwhile are stopped first.
     """
-    deadline = time.monotonic() + _KILL_SECONDS
+    what = "processes of the sandbox to end"
+    deadline: Deadline | None = None
+    in_all = Deadline(deadlines.ALL_KILLED, what)
     killed: set[Process] = set()
+    stopped: set[Process] = set()
+    before: set[Process] = set()
     # Twice nobody, since a process shows no environment for the moment of its exec.
-    seen_nobody = 0
+    seen_nobody = looks = 0
     while True:
         alive = find()
+        looks += 1
+        if deadline is None:
+            deadline = Deadline(deadlines.KILLED, what)
+        if not before <= set(alive):
+            deadline.restart()
+        before = set(alive)
         seen_nobody = 0 if alive else seen_nobody + 1
         if seen_nobody == 2:
             return len(killed)
-        if alive and time.monotonic() > deadline:
+        if alive and (deadline.passed or in_all.passed):
             pids = " ".join(str(process.pid) for process in alive)
             raise UnavailableError(
                 f"processes of the sandbox do not end: {pids}",
                 fix="look at their state with ps, then run slurmgen sandbox down",
             )
+        number = signal.SIGKILL
+        if looks > _LOOKS_TO_STOP and not set(alive) <= stopped:
+            number = signal.SIGSTOP
+            stopped |= set(alive)
         # Daemons first, so that none starts another step meanwhile.
         for process in sorted(alive, key=lambda one: one.name not in {"slurmctld", "slurmd"}):
             # Looked at again, since the id may be somebody else's process by now.
             if _started(process.pid) == process.started:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+                    os.kill(process.pid, number)
                 killed.add(process)
-        time.sleep(0.01)
+        deadline.pause(0.01)
 
 
 def _is_of(process: Process, node: str) -> bool:

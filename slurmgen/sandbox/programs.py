@@ -9,7 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import EXIT_UNAVAILABLE, UnavailableError
-from slurmgen.sandbox import release
+from slurmgen.sandbox import deadlines, release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,7 +106,7 @@ def _version(slurmctld: str, unpacked: str) -> str:
             release.command(unpacked, [slurmctld, "-V"]),
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=deadlines.VERSION,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -17,6 +17,7 @@ from slurmgen.interruption import Interruptions
 from slurmgen.sandbox import accounting as accounts
 from slurmgen.sandbox import release
 from slurmgen.sandbox.folder import Folder, sandbox_names
+from slurmgen.sandbox.guard import guarded
 from slurmgen.sandbox.network import Network, require_networks
 from slurmgen.sandbox.processes import kill_processes, running_daemons
 from slurmgen.sandbox.programs import find_programs
@@ -96,9 +97,9 @@ class Sandbox:
         accounting: with slurmdbd and MariaDB, so that sacct works.
         slurm: the version (`24.11`); by default what this machine has.
 
-        Remains of a crashed one are cleared away first. If it fails or is interrupted, no
-        process and no folder is left. `UsageError` if it is up already, `UnavailableError`
-        if Slurm is missing or does not start, or if `netns`, `accounting` or `slurm` can't be had.
+        Remains of a crashed one are cleared away first. If it fails, is interrupted or killed, no
+        process and no folder is left. `UsageError` if it is up already, `UnavailableError` if
+        Slurm is missing or does not start, or if `netns`, `accounting` or `slurm` can't be had.
         """
         shape = shape or Shape()
         programs = find_programs(slurm)
@@ -107,7 +108,7 @@ class Sandbox:
         if accounting:
             accounts.find_programs(programs.unpacked)
         folder = Folder.of(name, directory)
-        with folder.locked(), Interruptions() as interruptions:
+        with folder.locked(), Interruptions() as interruptions, guarded(folder.path):
             _refuse_foreign(name, folder)
             if running_daemons(folder.path).controller:
                 raise UsageError(
@@ -123,6 +124,12 @@ class Sandbox:
                 sandbox = cls(name, shape, programs.version, reach, folder, programs.unpacked)
                 sandbox._describe()
                 interruptions.check()
+            except OSError as error:
+                _clear(folder)
+                raise UnavailableError(
+                    f"the sandbox can't have its folder {folder.path}: {error.strerror}",
+                    fix="use a folder where you may write, with some MiB free (--dir)",
+                ) from error
             except BaseException:
                 _clear(folder)
                 raise
@@ -218,11 +225,13 @@ class Sandbox:
     def execute(self, argv: Sequence[str]) -> int:
         """Run a command on this terminal, for as long as it takes; return its status.
 
-        As a shell has it: 127 if there is no such command, 126 if it can't be run, 128 + N
-        if signal N ended it.
+        It doesn't outlive this process. As a shell has it: 127 if there is no such command, 126 if
+        it can't be run, 128 + N if signal N ended it.
         """
         try:
-            process = subprocess.Popen(release.command(self.unpacked, argv), env=self.environment())
+            process = subprocess.Popen(
+                release.command(self.unpacked, argv, parent=os.getpid()), env=self.environment()
+            )
         except FileNotFoundError:
             return 127
         except OSError:
@@ -292,7 +301,7 @@ def _state(folder: Folder, sandbox: Sandbox | None) -> str:
 def _read(name: str, folder: Folder) -> Sandbox | None:
     try:
         content = json.loads(folder.description.read_text())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return Sandbox(
         name=name,

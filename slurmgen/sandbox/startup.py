@@ -10,27 +10,28 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
 from slurmgen.sandbox import accounting as accounts
-from slurmgen.sandbox import isolation, keeper, release
+from slurmgen.sandbox import deadlines, isolation, keeper, release
 from slurmgen.sandbox.addresses import claimed_addresses
 from slurmgen.sandbox.configuration import (
     CONTROLLER,
     Setting,
     configuration_files,
     hosts_file,
+    nsswitch_file,
 )
+from slurmgen.sandbox.deadlines import Deadline
 from slurmgen.sandbox.network import Namespaces, Network, claimed_network, keeper_plan
 from slurmgen.sandbox.processes import MARKER, running_daemons
 from slurmgen.sandbox.programs import find_network_tools
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from slurmgen.interruption import Interruptions
     from slurmgen.sandbox.addresses import Layout
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from slurmgen.sandbox.programs import Programs
     from slurmgen.sandbox.shape import Shape
 
-_STEP_SECONDS = 60
 _POLL_SECONDS = 0.03
 _LOG_LINES = 12
 
@@ -71,6 +71,7 @@ def start(
     """
     hosts = folder.path / "hosts"
     hosts.write_text("")
+    (folder.path / "nsswitch.conf").write_text(nsswitch_file(_text("/etc/nsswitch.conf", "")))
     named = _can_isolate(folder, programs)
     if netns and not named:
         raise _no_networks(folder)
@@ -84,7 +85,9 @@ def start(
         if named:
             # Slurm asks for the name of whoever calls it.
             others = [f"{network.machine} {socket.gethostname()}"] if network else []
-            hosts.write_text(hosts_file(_own_hosts(), shape, layout, others))
+            hosts.write_text(
+                hosts_file(_text("/etc/hosts", "127.0.0.1 localhost\n"), shape, layout, others)
+            )
         setting = Setting(
             folder=folder,
             addresses=layout,
@@ -101,6 +104,9 @@ def start(
             path.chmod(0o700 if path == folder.task_prolog else 0o600)
         namespaces = _connect(folder, shape, network) if network else None
         interruptions.check()
+        ask = Ask(folder, programs, layout, reach, namespaces)
+        if reach.named and (wrong := ask.wrongly_named({CONTROLLER, "n1"})):
+            raise _silence(folder, wrong)
         _start_munged(folder, programs)
         interruptions.check()
         if accounting:
@@ -113,7 +119,9 @@ def start(
             _node(folder, programs, i, reach, namespaces) for i in range(1, shape.node_count + 1)
         ]
         _start_daemons(folder, programs, nodes)
-        _wait_until_registered(folder, shape, programs, interruptions)
+        _wait_until_registered(folder, shape, programs, interruptions, ask)
+        if silent := ask({f"n{i}" for i in range(1, shape.node_count + 1)}):
+            raise _silence(folder, silent)
     return reach
 
 
@@ -132,7 +140,7 @@ def registered_nodes(folder: Folder, programs: Programs) -> set[str]:
             capture_output=True,
             text=True,
             env=daemon_environment(folder),
-            timeout=10,
+            timeout=deadlines.ANSWER,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -189,11 +197,11 @@ def _gpu_files(folder: Folder, count: int, *, isolated: bool) -> tuple[Path, ...
     return files
 
 
-def _own_hosts() -> str:
+def _text(path: str, otherwise: str) -> str:
     try:
-        return Path("/etc/hosts").read_text(errors="replace")
-    except FileNotFoundError:
-        return "127.0.0.1 localhost\n"
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return otherwise
 
 
 def _start_munged(folder: Folder, programs: Programs) -> None:
@@ -296,11 +304,14 @@ def _node(
 
 
 def _start_daemons(folder: Folder, programs: Programs, daemons: list[dict[str, object]]) -> None:
-    if _run(folder, _isolation_program("start", folder, programs), given=json.dumps(daemons)) != 0:
+    argv = _isolation_program("start", folder, programs)
+    seconds = deadlines.step(len(daemons))
+    if _run(folder, argv, given=json.dumps(daemons), seconds=seconds) != 0:
         raise _start_failure("Slurm", folder, folder.controller_log)
 
 
-def _run(folder: Folder, arguments: Sequence[str], *, given: str = "") -> int:
+def _run(folder: Folder, arguments: Sequence[str], *, given: str = "", seconds: float = 0) -> int:
+    seconds = seconds or deadlines.step(0)
     with folder.start_log.open("ab") as log:
         try:
             return subprocess.run(
@@ -311,36 +322,145 @@ def _run(folder: Folder, arguments: Sequence[str], *, given: str = "") -> int:
                 stderr=subprocess.STDOUT,
                 env=daemon_environment(folder),
                 cwd="/",
-                timeout=_STEP_SECONDS,
+                timeout=seconds,
                 # Ctrl-C is ours to deal with: the terminal sends it to the whole session.
                 start_new_session=True,
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired as error:
             raise UnavailableError(
-                f"{arguments[0]} did not go into the background within {_STEP_SECONDS} s",
+                f"{arguments[0]} did not go into the background within {seconds:.0f} s",
                 fix="try again when the machine is less busy, or ask for fewer nodes",
             ) from error
 
 
 def _wait_until_registered(
-    folder: Folder, shape: Shape, programs: Programs, interruptions: Interruptions
+    folder: Folder,
+    shape: Shape,
+    programs: Programs,
+    interruptions: Interruptions,
+    ask: Ask,
 ) -> None:
-    deadline = time.monotonic() + 30 + shape.node_count / 2
+    deadline = Deadline(deadlines.registration(shape.node_count), "the nodes to register")
     expected = {f"n{i}" for i in range(1, shape.node_count + 1)}
     while True:
         interruptions.check()
-        if registered_nodes(folder, programs) >= expected:
+        missing = expected - registered_nodes(folder, programs)
+        if not missing:
             return
         daemons = running_daemons(folder.path)
         if not daemons.controller:
             raise _start_failure("slurmctld", folder, folder.controller_log)
-        if missing := expected - daemons.nodes:
-            name = min(missing)
+        if gone := expected - daemons.nodes:
+            name = min(gone)
             raise _start_failure(f"the slurmd of {name}", folder, folder.log / f"{name}.log")
-        if time.monotonic() > deadline:
-            raise _start_failure("Slurm", folder, folder.controller_log)
-        time.sleep(_POLL_SECONDS)
+        if deadline.passed:
+            # The controller first: without it no node registers.
+            if silent := ask(missing | {CONTROLLER}):
+                raise _silence(folder, silent)
+            name = min(missing, key=_number)
+            raise _start_failure(
+                f"{name} did not register within {deadline.seconds:.0f} s: it",
+                folder,
+                folder.log / f"{name}.log",
+            )
+        deadline.pause(_POLL_SECONDS)
+
+
+class Silent(NamedTuple):
+    """A daemon that takes no connection. resolved: the addresses that its name has."""
+
+    name: str
+    address: str
+    port: int
+    error: str
+    resolved: tuple[str, ...]
+
+
+class Ask(NamedTuple):
+    """Asks daemons from the controller's side, each once."""
+
+    folder: Folder
+    programs: Programs
+    layout: Layout
+    reach: Reach
+    namespaces: Namespaces | None
+
+    def __call__(self, names: Collection[str]) -> list[Silent]:
+        """Those of `names` that take no connection; the controller first, then by number."""
+        return self._ask(names, deadlines.CONNECTION)
+
+    def wrongly_named(self, names: Collection[str]) -> list[Silent]:
+        """Those of `names` that have another address than theirs, before anything listens."""
+        return [one for one in self._ask(names, 0) if set(one.resolved) != {one.address}]
+
+    def _ask(self, names: Collection[str], seconds: float) -> list[Silent]:
+        layout = self.layout
+        members = []
+        for name in sorted(names, key=_number):
+            number = _number(name)
+            address = layout.node(number) if number else layout.controller
+            port = layout.node_port(number) if number else layout.controller_port
+            members.append({"name": name, "address": address, "port": port})
+        asked = {
+            "host": CONTROLLER if self.reach.named else "",
+            "network": self.namespaces.controller if self.namespaces else "",
+            "members": members,
+            "seconds": seconds,
+        }
+        done = subprocess.run(
+            _isolation_program("ask", self.folder, self.programs),
+            input=json.dumps(asked),
+            capture_output=True,
+            text=True,
+            env=daemon_environment(self.folder),
+            timeout=deadlines.step(len(members)),
+            cwd="/",
+            start_new_session=True,
+            check=False,
+        )
+        if done.returncode:
+            said = done.stderr.strip()
+            raise UnavailableError(
+                f"can't ask the nodes whether they answer: {said}", fix="try again"
+            )
+        return [
+            Silent(
+                one["name"],
+                one["address"],
+                one["port"],
+                one.get("error", ""),
+                tuple(one["resolved"]),
+            )
+            for one in json.loads(done.stdout)
+        ]
+
+
+def _number(name: str) -> int:
+    """Of a node; 0 for the controller."""
+    return 0 if name == CONTROLLER else int(name[1:])
+
+
+_NAMED_SILENT = 4
+
+
+def _silence(folder: Folder, silent: Sequence[Silent]) -> UnavailableError:
+    lines = []
+    for one in silent[:_NAMED_SILENT]:
+        found = ", ".join(one.resolved) or "no address"
+        lines.append(f"{one.name} at {one.address}:{one.port}" + (one.error and f": {one.error}"))
+        lines.append(f"  the name {one.name} has {found} in the sandbox")
+        log = folder.controller_log if one.name == CONTROLLER else folder.log / f"{one.name}.log"
+        lines += [f"  {line}" for line in _last_lines(log)[-3:]]
+    if len(silent) > _NAMED_SILENT:
+        lines.append(f"and {len(silent) - _NAMED_SILENT} more")
+    others = any(set(one.resolved) - {one.address} for one in silent)
+    return UnavailableError(
+        "\n".join(["the controller does not reach", *(f"  {line}" for line in lines)]),
+        fix=f"look for {silent[0].name} in /etc/hosts, DNS and /etc/nsswitch.conf"
+        if others
+        else "look at this machine's firewall, and at what the log says",
+    )
 
 
 def _start_failure(what: str, folder: Folder, log: Path) -> UnavailableError:

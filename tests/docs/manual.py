@@ -51,6 +51,7 @@ def _page(page: helptext.Page, everything: Iterable[helptext.Page]) -> str:
         _text(" ".join(arguments)),
         ".SH DESCRIPTION",
         _filled(page.summary),
+        *([".PP", _filled(page.more)] if page.more else []),
         *_section("ARGUMENTS", page.arguments),
         *_section("OPTIONS", page.options),
         *_section("COMMANDS", page.verbs),

@@ -366,9 +366,20 @@ def test_remains_of_a_killed_start_are_cleared_away(tmp_path: Path) -> None:
     until(lambda: find_processes(folder.path), "the start")
     starting.kill()
     starting.wait(PATIENCE)
-    assert statuses(directory=tmp_path)[0].state == "down"
-    assert remove("s", directory=tmp_path)
+    until(lambda: statuses(directory=tmp_path) == [], "the guard")
     assert_nothing_left(folder)
+
+
+def test_remains_of_a_crash_are_cleared_away(tmp_path: Path) -> None:
+    """After the guard has gone with all the rest, as when the machine's memory runs out."""
+    box = Sandbox.up(name="s", shape=SMALL, directory=tmp_path)
+    for process in find_processes(box.folder.path):
+        if process.name != "munged":
+            os.kill(process.pid, signal.SIGKILL)
+    until(lambda: statuses(directory=tmp_path)[0].state == "down", "its end")
+    assert remove("s", directory=tmp_path)
+    assert_nothing_left(box.folder)
+    assert not remove("s", directory=tmp_path)
 
 
 def start_many_nodes(directory: Path) -> subprocess.Popen[bytes]:
@@ -394,6 +405,39 @@ def test_a_folder_of_another_machine_is_left_alone(tmp_path: Path) -> None:
         remove("s", directory=tmp_path)
     assert folder.path.exists()
     folder.remove()
+
+
+def test_a_folder_that_nobody_could_sign_is_cleared_away(tmp_path: Path) -> None:
+    """Its maker was killed between making the file and writing to it."""
+    folder = Folder.of("s", tmp_path)
+    folder.create()
+    folder.owner.write_text("")
+    assert remove("s", directory=tmp_path)
+    assert_nothing_left(folder)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for directory in (Path("/proc/sandboxes"), tmp_path / "file"):
+        with pytest.raises(UnavailableError) as error:
+            Sandbox.up(name="s", shape=SMALL, directory=directory)
+        assert str(directory / "s") in str(error.value)
+        assert "--dir" in error.value.fix
+
+
+def test_a_command_ends_with_exec(tmp_path: Path, sandbox: Sandbox) -> None:
+    words = ["sandbox", "exec", "--name", "shared", "--dir", str(sandbox.folder.path.parent)]
+    ready = tmp_path / "ready"
+    script = f"echo $$ > {ready}; exec sleep 600"
+    command = subprocess.Popen(
+        [sys.executable, "-m", "slurmgen", *words, "--", "sh", "-c", script],
+        cwd=Path(__file__).parents[2],
+    )
+    until(lambda: ready.exists() and ready.read_text(), "the command")
+    command.kill()
+    command.wait(PATIENCE)
+    pid = ready.read_text().strip()
+    until(lambda: not Path("/proc", pid, "cwd").exists(), "its end")
 
 
 # --- who starts it -------------------------------------------------------------------

@@ -109,6 +109,30 @@ case $name in
         ;;
     esac
     ;;
+  git)
+    next=
+    for word; do
+      if [ "$next" = skip ]; then next='' && continue; fi
+      case $word in
+        -C | -c | --git-dir | --work-tree | --namespace) next=skip ;;
+        -*) ;;
+        *) break ;;
+      esac
+    done
+    case ${word-} in
+      clone | fetch | pull | push | lfs | submodule | ls-remote | send-email) ;;
+      *) run_real "$@" ;;
+    esac
+    what=tool
+    ;;
+  rsync)
+    case " $* " in *:*) ;; *) run_real "$@" ;; esac
+    what=tool
+    ;;
+  curl | wget | ssh | scp | sftp | rclone | aws | gsutil | gcloud | az | azcopy | s5cmd | mc | hf | \
+    huggingface-cli | wandb | dvc | mail | sendmail | mutt | sudo | su | doas)
+    what=tool
+    ;;
   sbatch)
     what=tool
     case " $* " in

@@ -23,7 +23,7 @@ BASE = {"PATH": "/usr/bin:/bin", "HOME": "/"}
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with Stage() as stage:
+    with Stage() as stage, stage.opened():
         stage.fill(real=False)
         stage.gate.close()
         yield stage
@@ -232,7 +232,7 @@ def test_what_slurm_has_not_set_is_noted(stage: Stage) -> None:
     ],
 )
 def test_a_trap_for_the_signal_tells_that_it_ran(code: str) -> None:
-    with Stage() as stage:
+    with Stage() as stage, stage.opened():
         stage.fill(real=False, signal="USR1")
         assert run(stage, code) == "it\n"
         assert [note.kind for note in records.read_notes(stage.path)] == ["trapped"]
@@ -241,7 +241,7 @@ def test_a_trap_for_the_signal_tells_that_it_ran(code: str) -> None:
 
 
 def test_a_program_tells_of_the_signal_and_waits_on() -> None:
-    with Stage() as stage:
+    with Stage() as stage, stage.opened():
         stage.fill(real=False, signal="USR1")
         program = subprocess.Popen(
             ["python", "train.py"], executable=stage.bin / "python", env=stage.environment(BASE)
