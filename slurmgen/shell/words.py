@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     VARIABLE, the operator being everything behind the name (`:-0`, `[0]`) or before it (`#`).
     where: the shell that expands it. start, end: offsets in the script. value: what the
     script last assigned to the variable, where an operator keeps it from being put in;
-    links: how many values hang one behind the other there.
+    links: how many values hang there in all.
     """
 
     kind: str
