@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.shell.variables import Exported
 from slurmgen.shell.words import BATCH, Word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.shell.text import ShellText
+    from slurmgen.shell.variables import Variables
 
 
 class Assignment(NamedTuple):
@@ -80,7 +82,7 @@ class Command(NamedTuple):
     start: int
     end: int
     context: Context
-    variables: Mapping[str, Assignment]
+    variables: Variables
     options: frozenset[str]
     caught: bool = False
 
@@ -106,12 +108,11 @@ class Command(NamedTuple):
         return self.words[0].name if self.words else ""
 
     @property
-    def environment(self) -> dict[str, Assignment]:
+    def environment(self) -> Exported:
         """What the script has exported when the command runs, its own assignments included."""
-        found = {name: value for name, value in self.variables.items() if value.exported}
-        for assignment in self.assignments:
-            found[assignment.name] = assignment
-        return found
+        if not self.assignments:
+            return self.variables.exported
+        return Exported(self.variables, {own.name: own for own in self.assignments})
 
 
 class ShellProgram(NamedTuple):

@@ -15,6 +15,7 @@ from slurmgen.shell.redirects import Redirections, read_redirect
 from slurmgen.shell.state import ShellState
 from slurmgen.shell.syntax import parse
 from slurmgen.shell.text import ShellText
+from slurmgen.shell.variables import Variables
 from slurmgen.shell.words import BATCH, Word, literal_word
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def evaluate(
 
     variables: what the shell starts with. positional: `$1` and on.
     """
-    walk = _Walk(code, dict(variables or {}), options)
+    walk = _Walk(code, Variables(variables), options)
     walk.positional = tuple(positional) if positional is not None else None
     root = parse(code.text)
     if root is not None:
@@ -70,9 +71,7 @@ def _is_itself(literal: str | None) -> bool:
 
 
 class _Walk(ShellState):
-    def __init__(
-        self, code: ShellText, variables: dict[str, Assignment], options: frozenset[str]
-    ) -> None:
+    def __init__(self, code: ShellText, variables: Variables, options: frozenset[str]) -> None:
         super().__init__(variables, options)
         self.code = code
         self.commands: list[Command] = []
