@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slurmgen.lint.finding import Finding, Place
     from slurmgen.lint.job import Job
     from slurmgen.lint.registry import Rule
-    from slurmgen.lint.suppressions import Lines, Suppression
+    from slurmgen.lint.suppressions import Aimed, Lines, Suppression
 
 
 class Failure(NamedTuple):
@@ -130,25 +130,26 @@ class _Comments:
     def __init__(self, job: Job) -> None:
         self.texts = {job.path: job.text if job.origin is None else job.origin.yaml}
         self._job = job
-        self._by_line: dict[str, dict[int, list[Suppression]]] = {}
-        self._extents: dict[str, list[Lines]] = {}
+        self._by_rule: dict[str, Aimed] = {}
+        self._extents: dict[str, lines.Extents] = {}
+        # Of each rule at the lines of a command: whether a comment answers for it.
+        self._asked: dict[tuple[str, str, Lines], bool] = {}
         self._used: set[tuple[Suppression, str]] = set()
 
     def suppress(self, answer: _Answer) -> bool:
         """Whether a comment answers for the finding."""
         path, line, _ = answer.location
-        comments = self._at(path)
+        comments = self._at(path).get(answer.rule.name)
         if not comments:
             return False
         first, last = self._lines(path, line)
-        found = False
-        for number in (0, *range(first, last + 1)):
-            for comment in comments.get(number, ()):
-                name = comment.name_of(answer.rule)
-                if name is not None:
-                    self._used.add((comment, name))
-                    found = True
-        return found
+        key = path, answer.rule.name, (first, last)
+        if key not in self._asked:
+            aimed = [n for n in comments if n == 0 or first <= n <= last]
+            for number in aimed:
+                self._used.update(comments[number])
+            self._asked[key] = bool(aimed)
+        return self._asked[key]
 
     def problems(self, meta: Rule, judged: Sequence[Rule]) -> list[_Answer]:
         """What is wrong with the comments in the script itself, said by the rule `meta`.
@@ -162,18 +163,18 @@ class _Comments:
             for finding in suppressions.problems(comments, self._used, judged, self.texts[path])
         ]
 
-    def _at(self, path: str) -> dict[int, list[Suppression]]:
-        if path not in self._by_line:
+    def _at(self, path: str) -> Aimed:
+        if path not in self._by_rule:
             if path not in self.texts:
                 self.texts[path] = _read(path)
             comments = suppressions.read(self.texts[path])
-            self._by_line[path] = suppressions.by_line(comments)
-        return self._by_line[path]
+            self._by_rule[path] = suppressions.by_rule(comments)
+        return self._by_rule[path]
 
     def _lines(self, path: str, line: int) -> Lines:
         if path not in self._extents:
-            self._extents[path] = self._read_extents(path)
-        return lines.around(line, self._extents[path])
+            self._extents[path] = lines.Extents(self._read_extents(path))
+        return self._extents[path].around(line)
 
     def _read_extents(self, path: str) -> list[Lines]:
         script = self._job.script

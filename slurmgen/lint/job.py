@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,7 +122,15 @@ class Job:
 
     def commands(self, *names: str) -> list[Command]:
         """The batch script's commands of these names."""
-        return [command for command in self.script.shell.commands if command.name in names]
+        found = [numbered for name in names for numbered in self._by_name.get(name, ())]
+        return [command for _, command in (sorted(found, key=itemgetter(0)))]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[int, Command]]]:
+        found: dict[str, list[tuple[int, Command]]] = {}
+        for numbered in enumerate(self.script.shell.commands):
+            found.setdefault(numbered[1].name, []).append(numbered)
+        return found
 
     def place(self, start: int, end: int) -> Place:
         """Characters of the script as a Place, on its first line."""

@@ -90,9 +90,7 @@ class Exported(Mapping[str, "Assignment"]):
 
     __slots__ = ("_own", "_variables")
 
-    def __init__(
-        self, variables: Variables, own: Mapping[str, Assignment] | None = None
-    ) -> None:
+    def __init__(self, variables: Variables, own: Mapping[str, Assignment] | None = None) -> None:
         self._variables = variables
         self._own = own or {}
 

@@ -48,8 +48,10 @@ class Piece(NamedTuple):
     @property
     def default(self) -> str | None:
         """`b` of `${a:-b}` and `${a:=b}`, where it is plain text."""
+        if self.kind != VARIABLE or not self.operator:
+            return None
         for sign in (":-", "-", ":=", "="):
-            if self.kind == VARIABLE and self.operator.startswith(sign):
+            if self.operator.startswith(sign):
                 text = self.operator[len(sign) :].strip("\"'")
                 return None if "$" in text or "`" in text else text
         return None
