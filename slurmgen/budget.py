@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A step takes less than a microsecond of CPU time. The scripts in tests/lint need 400 for each
-# of their characters at most.
-STEPS = 1_000_000
+# A step takes about a microsecond of CPU time. The scripts in tests/lint take less than one for
+# each of their characters.
+STEPS = 500_000
 STEPS_A_CHARACTER = 10
 
 

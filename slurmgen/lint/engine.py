@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.diagnostics import Diagnostic, Location, order
-from slurmgen.lint import lines, suppressions
+from slurmgen.budget import Budget, OverBudgetError
+from slurmgen.diagnostics import WARNING, Diagnostic, Location, order
+from slurmgen.lint import beyond, lines, suppressions
+from slurmgen.lint.finding import Stop
 from slurmgen.lint.registry import UNUSED_SUPPRESSION
 
 if TYPE_CHECKING:
@@ -52,11 +54,20 @@ def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
     asked = [rule for rule in chosen if rule.holds_on(job.slurm)]
     answers: list[_Answer] = []
     failures: list[Failure] = []
-    for rule in asked:
-        try:
-            answers.extend(_answer(rule, finding, job) for finding in rule.check(job))
-        except Exception as error:
-            failures.append(Failure(rule.name, job.path, error))
+    unasked = list(asked)
+    stops: list[Stop] = []
+    budget = Budget(len(job.text))
+    with budget.use():
+        for rule in asked:
+            try:
+                answers.extend(_answer(rule, finding, job) for finding in rule.check(job))
+            except OverBudgetError:
+                why = f"the rules take more than {budget.steps:,} steps"
+                stops.append(Stop(f"the rule {rule.name}", job.here, why))
+                break
+            except Exception as error:
+                failures.append(Failure(rule.name, job.path, error))
+            unasked.remove(rule)
     answers = _once_a_place(answers)
     causes = _Causes(job, answers)
     comments = _Comments(job)
@@ -69,7 +80,7 @@ def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
     ]
     meta = next((rule for rule in asked if rule.name == UNUSED_SUPPRESSION), None)
     if meta is not None:
-        failed = {failure.what for failure in failures}
+        failed = {failure.what for failure in failures} | {rule.name for rule in unasked}
         judged = [
             rule
             for rule in asked
@@ -77,8 +88,9 @@ def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
         ]
         answers = comments.problems(meta, judged)
         left += [answer for answer in answers if not comments.suppress(answer)]
-    found = sorted((_diagnostic(answer, job) for answer in left), key=order)
-    return Outcome(tuple(found), tuple(failures), comments.texts)
+    found = [_diagnostic(answer, job) for answer in left]
+    found += [_stopped(stop, job) for stop in (*job.stops(), *stops)]
+    return Outcome(tuple(sorted(found, key=order)), tuple(failures), comments.texts)
 
 
 def _answer(rule: Rule, finding: Finding, job: Job) -> _Answer:
@@ -192,6 +204,19 @@ def _read(path: str) -> str:
         return Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except (OSError, ValueError):
         return ""
+
+
+def _stopped(stop: Stop, job: Job) -> Diagnostic:
+    location, length = _locate(stop.place, job)
+    return Diagnostic(
+        location,
+        *beyond.STOPPED,
+        WARNING,
+        f"{stop.what} stopped here, and the rest is not looked at",
+        stop.why,
+        "put what a program has written into a file of its own, which the script runs",
+        length,
+    )
 
 
 def _one_line(text: str) -> str:

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from slurmgen.shell.text import ShellText
     from slurmgen.shell.variables import Variables
 
+# Nobody writes a script with more; a generated one of 4 MiB has 60,000.
+MOST_COMMANDS = 3000
+MOST_WORDS = 5000
+DEEPEST = 60
+WHY_STOPPED = (
+    f"it holds over {MOST_COMMANDS:,} commands, {MOST_WORDS:,} words in one or {DEEPEST} levels"
+)
+
 
 class Assignment(NamedTuple):
     """`name=value`; `words` holds the elements where the value is an array.
@@ -120,11 +128,16 @@ class ShellProgram(NamedTuple):
 
     commands: in the order in which they stand, those of functions where they are first
     called. functions: name to the offset of its definition. errors: offsets of what the
-    shell could not read. truncated: it holds more commands than are looked at.
+    shell could not read. stopped: the offset from which on nothing is looked at, since there is
+    too much; None: all of it is.
     """
 
     commands: tuple[Command, ...]
     assignments: tuple[Assignment, ...]
     functions: Mapping[str, int]
     errors: tuple[tuple[int, int], ...]
-    truncated: bool
+    stopped: int | None = None
+
+    @property
+    def truncated(self) -> bool:
+        return self.stopped is not None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slurmgen.shell.words import Word
 
 _DEEPEST = 12
-_MOST_LAUNCHES = 4000
+MOST_LAUNCHES = 4000
 SHELLS = frozenset("bash sh dash zsh ksh ash".split())
 ENTRYPOINT = "slurmgen.ddp"
 """`python -m` of it runs the program that it is given, after ranks and devices are set."""
@@ -134,7 +134,7 @@ def launches(program: ShellProgram) -> tuple[Launch, ...]:
     """
     found: list[Launch] = []
     for command in program.commands:
-        if len(found) >= _MOST_LAUNCHES:
+        if len(found) >= MOST_LAUNCHES:
             break
         if command.name in program.functions:
             continue
