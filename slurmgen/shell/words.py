@@ -88,8 +88,18 @@ class Word(NamedTuple):
     @property
     def name(self) -> str:
         """What stands behind the last slash: the name of a program."""
-        text = self.guess.rsplit("/", 1)[-1]
-        return "" if "$" in text or "`" in text else text
+        # From the end, since a word may be long, and is asked for its name by every rule.
+        parts: list[str] = []
+        for piece in reversed(self.pieces):
+            default = piece.default
+            text = piece.text if default is None else default
+            _, slash, last = text.rpartition("/")
+            if "$" in last or "`" in last:
+                return ""
+            parts.append(last)
+            if slash:
+                break
+        return "".join(reversed(parts))
 
     def expansions(self, where: str | None = None) -> Iterator[Piece]:
         """Every piece that remains to be expanded, those inside a linked value too."""

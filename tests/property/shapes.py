@@ -123,7 +123,7 @@ BASH_UNITS = {
 # Pieces of one line, which has no end.
 BASH_PIECES = {
     "words": " w{i}",
-    "quotes": ' "$V{z}" \'x\'',
+    "quotes": " \"$V{z}\" 'x'",
     "quote-runs": "''\"\"",
     "dollars": "$",
     "backslash": "\\",
