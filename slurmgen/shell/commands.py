@@ -18,7 +18,8 @@ MOST_COMMANDS = 3000
 MOST_WORDS = 5000
 DEEPEST = 60
 WHY_STOPPED = (
-    f"it holds over {MOST_COMMANDS:,} commands, {MOST_WORDS:,} words in one or {DEEPEST} levels"
+    f"it is too long, or holds over {MOST_COMMANDS:,} commands, {MOST_WORDS:,} words in one or "
+    f"{DEEPEST} levels"
 )
 
 

@@ -21,7 +21,7 @@ from slurmgen.shell.commands import (
 from slurmgen.shell.expansion import Scope
 from slurmgen.shell.redirects import Redirections, read_redirect
 from slurmgen.shell.state import ShellState
-from slurmgen.shell.syntax import parse
+from slurmgen.shell.syntax import parse, parsed_end
 from slurmgen.shell.text import ShellText
 from slurmgen.shell.variables import Variables
 from slurmgen.shell.words import BATCH, Word, literal_word
@@ -58,6 +58,10 @@ def evaluate(
     if root is not None:
         walk.statements(root.children, (context or Context())._replace(where=where), 0)
         walk.uncalled(where)
+        if parsed_end(code.text) < len(code.text):
+            walk.stop(parsed_end(code.text))
+            # What is open there may be closed behind it.
+            walk.errors.clear()
     else:
         walk.stop(0)
     return ShellProgram(

@@ -118,3 +118,12 @@ def test_fixing_a_script_starts_each_look_with_the_whole_budget() -> None:
     job = load("job.sbatch", FINE)
     first = engine.check(job, registry.rules())
     assert engine.check(job, registry.rules()) == first
+
+
+def test_code_that_is_too_long_is_read_up_to_a_line() -> None:
+    line = "# " + "x" * 97 + "\n"
+    text = f"{FINE}if true; then\n" + line * 4_500 + "fi\n"
+    (found,) = stopped(text)
+    assert found.location.column == 1
+    assert 2_900 < found.location.line < 3_100
+    assert load("job.sbatch", text).script.shell.errors == ()
