@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,42 @@ if TYPE_CHECKING:
     from slurmgen.shell.commands import Assignment
 
 
-class Variables(Mapping[str, "Assignment"]):
+class _ByName(Mapping[str, "Assignment"]):
+    """A mapping whose `get` is quick, and which is put together to be gone through."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, name: str, default: Assignment | None = None) -> Assignment | None:  # type: ignore[override]
+        """A variable by its name."""
+
+    @abstractmethod
+    def known(self) -> dict[str, Assignment]:
+        """All of them, in the order in which they were first set."""
+
+    def __getitem__(self, name: str) -> Assignment:
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known())
+
+    def __len__(self) -> int:
+        return len(self.known())
+
+    def items(self) -> ItemsView[str, Assignment]:
+        return self.known().items()
+
+    def values(self) -> ValuesView[Assignment]:
+        return self.known().values()
+
+
+class Variables(_ByName):
     """Variables by name, never changed in place: `but` makes the ones that come next.
 
     A change is a layer over what was there. Layers are merged as a binary counter carries, so
@@ -56,15 +92,6 @@ class Variables(Mapping[str, "Assignment"]):
             at = at._below
         return default
 
-    def __getitem__(self, name: str) -> Assignment:
-        found = self.get(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name) is not None
-
     def known(self) -> dict[str, Assignment]:
         """All of them, in the order in which they were first set."""
         layers = []
@@ -78,14 +105,8 @@ class Variables(Mapping[str, "Assignment"]):
         spend(len(found))
         return {name: value for name, value in found.items() if value is not None}
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.known())
 
-    def __len__(self) -> int:
-        return len(self.known())
-
-
-class Exported(Mapping[str, "Assignment"]):
+class Exported(_ByName):
     """The environment of a command: what is exported, and what stands before its name."""
 
     __slots__ = ("_own", "_variables")
@@ -100,27 +121,7 @@ class Exported(Mapping[str, "Assignment"]):
         found = self._variables.get(name)
         return found if found is not None and found.exported else default
 
-    def __getitem__(self, name: str) -> Assignment:
-        found = self.get(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name) is not None
-
-    def _all(self) -> dict[str, Assignment]:
+    def known(self) -> dict[str, Assignment]:
+        """All of them, in the order in which they were first set."""
         known = self._variables.known()
         return {**{name: value for name, value in known.items() if value.exported}, **self._own}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def items(self) -> ItemsView[str, Assignment]:
-        return self._all().items()
-
-    def values(self) -> ValuesView[Assignment]:
-        return self._all().values()
-
-    def __len__(self) -> int:
-        return len(self._all())

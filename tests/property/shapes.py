@@ -385,7 +385,7 @@ def single(language: str) -> list[Shape]:
 
 
 def mixed(language: str, random: Random) -> Shape:
-    """Two to four units in turn; or a word, a command or a statement around a long line."""
+    """Two to four units in turn."""
     units = BASH_UNITS if language == "bash" else PYTHON_UNITS
     names = random.sample(sorted(units), random.randint(2, 4))
     return Shape(language, "+".join(names), units=tuple(units[name] for name in names))
