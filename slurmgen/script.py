@@ -85,7 +85,7 @@ class BatchScript:
         from slurmgen.shell.commands import ShellProgram
 
         if not self.is_shell:
-            return ShellProgram((), (), {}, (), False)
+            return ShellProgram((), (), {}, ())
         from slurmgen.shell.evaluate import evaluate
         from slurmgen.shell.state import shell_options
         from slurmgen.shell.text import ShellText

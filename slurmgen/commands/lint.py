@@ -20,7 +20,7 @@ from slurmgen.errors import (
     UsageError,
 )
 from slurmgen.files import write_atomically
-from slurmgen.lint import engine, inputs, registry
+from slurmgen.lint import beyond, engine, inputs, registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -231,14 +231,17 @@ def _job_of_file(name: str, options: _Options) -> Job:
 
 def _check(job: Job, options: _Options, result: _Result) -> None:
     outcome = engine.check(job, options.chosen)
-    if job.script.shell.truncated:
-        report.note(f"slurmgen: {job.path}: its shell code is too long to be read to the end")
     result.add(_shown(outcome, options), outcome.texts)
     result.failures += outcome.failures
 
 
 def _shown(outcome: engine.Outcome, options: _Options) -> list[Diagnostic]:
-    return [d for d in outcome.diagnostics if d.severity in options.severities]
+    # That not everything was looked at is said in any case.
+    return [
+        d
+        for d in outcome.diagnostics
+        if d.severity in options.severities or d.code == beyond.STOPPED[1]
+    ]
 
 
 def _mend(

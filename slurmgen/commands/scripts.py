@@ -64,8 +64,9 @@ def run(
     have a script count. Returns 1 with a diff for each script that has drifted.
     """
     outcome = _Outcome()
+    folders = _Folders()
     for job, named in _job_files(jobs):
-        pairs = _pairs(job)
+        pairs = folders.pairs(job)
         if not named and not any(pair.present for pair in pairs):
             outcome.without.append(job)
             continue
@@ -98,17 +99,32 @@ def _job_files(jobs: Sequence[str]) -> Iterator[tuple[str, bool]]:
                 yield path, named
 
 
-def _pairs(job: str) -> list[Pair]:
-    """The scripts of a job file: the one of its own name, and those that say so."""
-    path = Path(job)
-    beside = path.with_suffix(_SUFFIX)
-    pairs = []
-    for script in sorted({beside, *path.parent.glob(f"*{_SUFFIX}")}):
-        heading = _heading(script)
-        if script == beside or (heading is not None and heading.source == path.name):
-            pairs.append(Pair(job, str(script), heading, script.exists()))
-    # Where only others were rendered from it, none is missing.
-    return [p for p in pairs if p.present] or pairs
+class _Folders:
+    """The rendered scripts of each folder; every heading is read once, however many jobs ask."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, dict[str, dict[Path, Heading]]] = {}
+
+    def pairs(self, job: str) -> list[Pair]:
+        """The scripts of a job file: the one of its own name, and those that say so."""
+        path = Path(job)
+        beside = path.with_suffix(_SUFFIX)
+        named = self._by_source(path.parent).get(path.name, {})
+        headings = {beside: named.get(beside) or _heading(beside), **named}
+        pairs = [Pair(job, str(s), headings[s], s.exists()) for s in sorted(headings)]
+        # Where only others were rendered from it, none is missing.
+        return [p for p in pairs if p.present] or pairs
+
+    def _by_source(self, folder: Path) -> dict[str, dict[Path, Heading]]:
+        """The headings of a folder's scripts, by the job file that each names."""
+        if folder not in self._read:
+            found: dict[str, dict[Path, Heading]] = {}
+            for script in folder.glob(f"*{_SUFFIX}"):
+                heading = _heading(script)
+                if heading is not None:
+                    found.setdefault(heading.source, {})[script] = heading
+            self._read[folder] = found
+        return self._read[folder]
 
 
 def _heading(script: Path) -> Heading | None:

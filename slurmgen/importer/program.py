@@ -75,6 +75,42 @@ def read(script: BatchScript, first_line: int) -> Parts:
     return _Reader(script, code, root, offset).read()
 
 
+class _Names:
+    """What the statements that stay commands set, and what they use."""
+
+    def __init__(self) -> None:
+        self.own: set[str] = set()
+        self.used: set[str] = set()
+        self._are_quiet = True
+        self._foreign: set[str] = set()
+
+    @property
+    def are_still(self) -> bool:
+        """Whether they only set variables of their own, or speak, by what is known."""
+        return self._are_quiet and self._foreign <= self.own
+
+    def add(self, node: Node, code: str) -> None:
+        """One statement more."""
+        names = set(variables(node, code))
+        self.own.update(set_names(node, code))
+        self.used |= names
+        self._foreign |= {
+            name for name in names if not name.startswith("SLURM_") and name not in ("HOME", "USER")
+        }
+        self._are_quiet = self._are_quiet and _is_quiet(node, code)
+
+
+def _is_quiet(node: Node, code: str) -> bool:
+    """Whether a statement is an assignment or speaks, and runs nothing else for it."""
+    if node.type == "command" and source(node.children[0], code) in ("echo", "printf"):
+        inside = set(re.findall(r"\$\(([^)]*)\)", source(node, code)))
+        runs = any(inner.type == "command_substitution" for inner in walk(node))
+        return not runs or inside <= {"date", "hostname"}
+    if node.type in ("variable_assignment", "variable_assignments"):
+        return not any("substitution" in inner.type for inner in walk(node))
+    return False
+
+
 class _Reader:
     def __init__(self, script: BatchScript, code: str, root: Node, offset: int) -> None:
         self.script = script
@@ -91,6 +127,7 @@ class _Reader:
         )
         # Statements of `setup.commands`.
         self.kept: list[Statement] = []
+        self.names = _Names()
         # How many of the comments that were last asked for stand behind their statement.
         self.comments_behind = 0
 
@@ -111,7 +148,7 @@ class _Reader:
                 continue
             # Those behind it stand in the text of the commands.
             count = len(above) - self.comments_behind
-            self.kept.append(statement._replace(above=above[:count], behind=above[count:]))
+            self.keep(statement._replace(above=above[:count], behind=above[count:]))
         program = self.program(tail)
         self.drop_what_only_the_launch_used(tail, program)
         over = self.comments_over(tail[0], comments)
@@ -270,38 +307,24 @@ class _Reader:
             return frozenset(self.setup.options)
         return min(later, key=lambda command: command.start).options
 
+    def keep(self, statement: Statement) -> None:
+        """Leave a statement among the commands."""
+        self.kept.append(statement)
+        self.names.add(statement.node, self.code)
+
     def may_lift(self, statement: Statement) -> bool:
         """Whether the statement comes to the same before those that stay commands."""
         if not self.kept:
             return True
-        if not all(self.is_still(kept.node) for kept in self.kept):
+        if not self.names.are_still:
             return False
         before = self.code[: statement.start].rpartition("\n")[2]
         behind = self.code[statement.end :].partition("\n")[0].partition("#")[0]
         if before.strip() or behind.strip():
             return False
-        theirs = {n for kept in self.kept for n in variables(kept.node, self.code)}
-        own = {n for kept in self.kept for n in set_names(kept.node, self.code)}
         mine = set(set_names(statement.node, self.code))
-        return not (own & (set(variables(statement.node, self.code)) | mine) or theirs & mine)
-
-    def is_still(self, node: Node) -> bool:
-        """Whether a statement only sets variables of its own, or speaks, by what is known."""
-        if node.type == "command" and source(node.children[0], self.code) in ("echo", "printf"):
-            inner = {n.type for n in walk(node)}
-            names = set(variables(node, self.code))
-            if "command_substitution" in inner and not set(
-                re.findall(r"\$\(([^)]*)\)", source(node, self.code))
-            ) <= {"date", "hostname"}:
-                return False
-        elif node.type in ("variable_assignment", "variable_assignments"):
-            if any("substitution" in n.type for n in walk(node)):
-                return False
-            names = set(variables(node, self.code))
-        else:
-            return False
-        own = {n for kept in self.kept for n in set_names(kept.node, self.code)}
-        return all(name.startswith("SLURM_") or name in ("HOME", "USER", *own) for name in names)
+        used = set(variables(statement.node, self.code))
+        return not (self.names.own & (used | mine) or self.names.used & mine)
 
     def statements(self) -> tuple[list[Statement], list[Statement]]:
         """The statements of the top level, and the comments among them."""

@@ -95,9 +95,22 @@ CODES = (
         "lay out; values belong into the job file, and {{ super() }} keeps what the built-in "
         "blocks say.",
     ),
+    Code(
+        "not-read-to-the-end",
+        "SG012",
+        "warning",
+        "Lint stopped here, and has not looked at the rest",
+        "Reading a script may be so much work and no more, so that lint ends soon whatever it is "
+        "given. No script that a person wrote comes near; one that a program has written may hold "
+        "more commands, nested more deeply, than are followed. What was found until then is "
+        "said, but that nothing else was found says nothing. It is said whatever was selected, "
+        "and cannot be suppressed.",
+    ),
 )
 
 
+# What lint says where it stopped before the end.
+STOPPED = ("not-read-to-the-end", "SG012")
 # What `check` finds on the running cluster, what Slurm refuses for a reason of its own, and waste.
 LIVE, REFUSED, DOUBTFUL = (
     ("live-cluster", "SG005"),

@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.diagnostics import Diagnostic, Location, order
-from slurmgen.lint import lines, suppressions
+from slurmgen.budget import Budget, OverBudgetError
+from slurmgen.diagnostics import WARNING, Diagnostic, Location, order
+from slurmgen.lint import beyond, lines, suppressions
+from slurmgen.lint.finding import Stop
 from slurmgen.lint.registry import UNUSED_SUPPRESSION
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from slurmgen.lint.finding import Finding, Place
     from slurmgen.lint.job import Job
     from slurmgen.lint.registry import Rule
-    from slurmgen.lint.suppressions import Lines, Suppression
+    from slurmgen.lint.suppressions import Aimed, Lines, Suppression
 
 
 class Failure(NamedTuple):
@@ -52,11 +54,20 @@ def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
     asked = [rule for rule in chosen if rule.holds_on(job.slurm)]
     answers: list[_Answer] = []
     failures: list[Failure] = []
-    for rule in asked:
-        try:
-            answers.extend(_answer(rule, finding, job) for finding in rule.check(job))
-        except Exception as error:
-            failures.append(Failure(rule.name, job.path, error))
+    unasked = list(asked)
+    stops: list[Stop] = []
+    budget = Budget(len(job.text))
+    with budget.use():
+        for rule in asked:
+            try:
+                answers.extend(_answer(rule, finding, job) for finding in rule.check(job))
+            except OverBudgetError:
+                why = f"the rules take more than {budget.steps:,} steps"
+                stops.append(Stop(f"the rule {rule.name}", job.here, why))
+                break
+            except Exception as error:
+                failures.append(Failure(rule.name, job.path, error))
+            unasked.remove(rule)
     answers = _once_a_place(answers)
     causes = _Causes(job, answers)
     comments = _Comments(job)
@@ -69,7 +80,7 @@ def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
     ]
     meta = next((rule for rule in asked if rule.name == UNUSED_SUPPRESSION), None)
     if meta is not None:
-        failed = {failure.what for failure in failures}
+        failed = {failure.what for failure in failures} | {rule.name for rule in unasked}
         judged = [
             rule
             for rule in asked
@@ -77,8 +88,9 @@ def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
         ]
         answers = comments.problems(meta, judged)
         left += [answer for answer in answers if not comments.suppress(answer)]
-    found = sorted((_diagnostic(answer, job) for answer in left), key=order)
-    return Outcome(tuple(found), tuple(failures), comments.texts)
+    found = [_diagnostic(answer, job) for answer in left]
+    found += [_stopped(stop, job) for stop in (*job.stops(), *stops)]
+    return Outcome(tuple(sorted(found, key=order)), tuple(failures), comments.texts)
 
 
 def _answer(rule: Rule, finding: Finding, job: Job) -> _Answer:
@@ -130,25 +142,26 @@ class _Comments:
     def __init__(self, job: Job) -> None:
         self.texts = {job.path: job.text if job.origin is None else job.origin.yaml}
         self._job = job
-        self._by_line: dict[str, dict[int, list[Suppression]]] = {}
-        self._extents: dict[str, list[Lines]] = {}
+        self._by_rule: dict[str, Aimed] = {}
+        self._extents: dict[str, lines.Extents] = {}
+        # Of each rule at the lines of a command: whether a comment answers for it.
+        self._asked: dict[tuple[str, str, Lines], bool] = {}
         self._used: set[tuple[Suppression, str]] = set()
 
     def suppress(self, answer: _Answer) -> bool:
         """Whether a comment answers for the finding."""
         path, line, _ = answer.location
-        comments = self._at(path)
+        comments = self._at(path).get(answer.rule.name)
         if not comments:
             return False
         first, last = self._lines(path, line)
-        found = False
-        for number in (0, *range(first, last + 1)):
-            for comment in comments.get(number, ()):
-                name = comment.name_of(answer.rule)
-                if name is not None:
-                    self._used.add((comment, name))
-                    found = True
-        return found
+        key = path, answer.rule.name, (first, last)
+        if key not in self._asked:
+            aimed = [n for n in comments if n == 0 or first <= n <= last]
+            for number in aimed:
+                self._used.update(comments[number])
+            self._asked[key] = bool(aimed)
+        return self._asked[key]
 
     def problems(self, meta: Rule, judged: Sequence[Rule]) -> list[_Answer]:
         """What is wrong with the comments in the script itself, said by the rule `meta`.
@@ -162,18 +175,18 @@ class _Comments:
             for finding in suppressions.problems(comments, self._used, judged, self.texts[path])
         ]
 
-    def _at(self, path: str) -> dict[int, list[Suppression]]:
-        if path not in self._by_line:
+    def _at(self, path: str) -> Aimed:
+        if path not in self._by_rule:
             if path not in self.texts:
                 self.texts[path] = _read(path)
             comments = suppressions.read(self.texts[path])
-            self._by_line[path] = suppressions.by_line(comments)
-        return self._by_line[path]
+            self._by_rule[path] = suppressions.by_rule(comments)
+        return self._by_rule[path]
 
     def _lines(self, path: str, line: int) -> Lines:
         if path not in self._extents:
-            self._extents[path] = self._read_extents(path)
-        return lines.around(line, self._extents[path])
+            self._extents[path] = lines.Extents(self._read_extents(path))
+        return self._extents[path].around(line)
 
     def _read_extents(self, path: str) -> list[Lines]:
         script = self._job.script
@@ -191,6 +204,19 @@ def _read(path: str) -> str:
         return Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except (OSError, ValueError):
         return ""
+
+
+def _stopped(stop: Stop, job: Job) -> Diagnostic:
+    location, length = _locate(stop.place, job)
+    return Diagnostic(
+        location,
+        *beyond.STOPPED,
+        WARNING,
+        f"{stop.what} stopped here, and the rest is not looked at",
+        stop.why,
+        "put what a program has written into a file of its own, which the script runs",
+        length,
+    )
 
 
 def _one_line(text: str) -> str:

@@ -40,3 +40,11 @@ class Finding(NamedTuple):
     severity: str | None = None
     also: tuple[Place, ...] = ()
     edits: tuple[Edit, ...] = ()
+
+
+class Stop(NamedTuple):
+    """Where lint stopped before the end: what (a rule, a reader), at which place, and why."""
+
+    what: str
+    place: Place
+    why: str

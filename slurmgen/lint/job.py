@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slurmgen.budget import spend
 from slurmgen.cluster import generic
 from slurmgen.lint.facts import extent, numbers
-from slurmgen.lint.finding import Place
+from slurmgen.lint.finding import Place, Stop
 from slurmgen.script import BatchScript
+from slurmgen.shell.commands import WHY_STOPPED
+from slurmgen.shell.launch import MOST_LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,6 +91,28 @@ class Job:
         self.origin: Origin | None = None
         self.script = BatchScript(text)
         self._programs: dict[str, Program | None] = {}
+        self._unread: list[Stop] = []
+        # The offset of what a rule has asked about last.
+        self._at = 0
+
+    @property
+    def here(self) -> Place:
+        """What was asked about last."""
+        return self.place(self._at, self._at + 1)
+
+    def stops(self) -> list[Stop]:
+        """Where what reads the script and its programs stopped before the end."""
+        found = list(self._unread)
+        shell = self.script.shell
+        if shell.stopped is not None:
+            place = self.place(shell.stopped, shell.stopped + 1)
+            why = f"{WHY_STOPPED}, or takes too long to be parsed"
+            found.insert(0, Stop("the reader of shell code", place, why))
+        if len(self.script.launches) >= MOST_LAUNCHES:
+            start = self.script.launches[-1].command.start
+            why = f"more than {MOST_LAUNCHES:,} programs are started"
+            found.append(Stop("the reader of launches", self.place(start, start + 1), why))
+        return found
 
     @property
     def request(self) -> Request:
@@ -96,11 +122,17 @@ class Job:
     @property
     def launches(self) -> tuple[Launch, ...]:
         """Every program that the script starts, in order."""
+        spend(len(self.script.launches))
         return self.script.launches
 
-    @cached_property
+    @property
     def trainings(self) -> tuple[Launch, ...]:
         """The launches of the user's own Python programs in this job."""
+        spend(len(self._trainings))
+        return self._trainings
+
+    @cached_property
+    def _trainings(self) -> tuple[Launch, ...]:
         return tuple(
             launch
             for launch in self.launches
@@ -121,10 +153,20 @@ class Job:
 
     def commands(self, *names: str) -> list[Command]:
         """The batch script's commands of these names."""
-        return [command for command in self.script.shell.commands if command.name in names]
+        found = [numbered for name in names for numbered in self._by_name.get(name, ())]
+        spend(len(found))
+        return [command for _, command in (sorted(found, key=itemgetter(0)))]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[int, Command]]]:
+        found: dict[str, list[tuple[int, Command]]] = {}
+        for numbered in enumerate(self.script.shell.commands):
+            found.setdefault(numbered[1].name, []).append(numbered)
+        return found
 
     def place(self, start: int, end: int) -> Place:
         """Characters of the script as a Place, on its first line."""
+        self._at = start
         line, column = self.script.position(start)
         lines = self.script.lines
         here = lines[line - 1] if line <= len(lines) else ""
@@ -145,6 +187,7 @@ class Job:
 
     def extent(self, launch: Launch) -> Extent:
         """How many processes the launch starts, and what they see."""
+        self._at = launch.command.start
         request = self.request_of(launch)
 
         def number(word: Word, variables: Mapping[str, Assignment]) -> int | None:
@@ -165,11 +208,21 @@ class Job:
             return None
         key = str(path)
         if key not in self._programs:
+            start, end = launch.command.start, launch.command.end
             if len(self._programs) >= _MOST_PROGRAMS:
+                if len(self._programs) == _MOST_PROGRAMS:
+                    why = f"the script starts more than {_MOST_PROGRAMS} programs"
+                    place = self.place(start, end)
+                    self._unread.append(Stop("the reader of programs", place, why))
+                self._programs[key] = None
                 return None
             from slurmgen.programs import read
 
             program = read(path)
+            if program.is_too_much:
+                why = f"{path.name} is {program.error}"
+                place = self.place(start, end)
+                self._unread.append(Stop("the reader of programs", place, why))
             self._programs[key] = program if program.readable else None
         return self._programs[key]
 
@@ -217,16 +270,26 @@ class Job:
                     found += [root / target for root in self.roots]
         return found
 
-    @cached_property
+    @property
     def settings(self) -> tuple[Setting, ...]:
         """The environment variables that the job gives its programs."""
+        spend(len(self._settings))
+        return self._settings
+
+    @cached_property
+    def _settings(self) -> tuple[Setting, ...]:
         from slurmgen.lint.facts.settings import read
 
         return read(self)
 
-    @cached_property
+    @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The hosts and ports at which the ranks of each launch meet."""
+        spend(len(self._endpoints))
+        return self._endpoints
+
+    @cached_property
+    def _endpoints(self) -> tuple[Endpoint, ...]:
         from slurmgen.lint.facts.endpoints import read
 
         return read(self)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import tokenize
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,9 +50,34 @@ def of_python(text: str) -> list[Lines]:
 _BETWEEN_STATEMENTS = (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
 
 
-def around(line: int, extents: Iterable[Lines]) -> Lines:
-    """The lines that `line` belongs to."""
-    inside = [lines for lines in extents if lines[0] <= line <= lines[1]]
-    return min((lines[0] for lines in inside), default=line), max(
-        (lines[1] for lines in inside), default=line
-    )
+def merged(spans: Iterable[Lines]) -> list[Lines]:
+    """The same, in order and without overlaps; those that only touch stay apart."""
+    found: list[Lines] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+class Extents:
+    """The lines that commands and statements stand on, for those that have several."""
+
+    def __init__(self, extents: Iterable[Lines]) -> None:
+        by_start = sorted(extents)
+        by_end = sorted((last, first) for first, last in by_start)
+        self._starts = [first for first, _ in by_start]
+        self._ends = [last for last, _ in by_end]
+        # The farthest end of those that start up to here, the first start of those that end
+        # from here on.
+        self._farthest = list(accumulate((last for _, last in by_start), max))
+        self._first = list(accumulate((first for _, first in reversed(by_end)), min))[::-1]
+
+    def around(self, line: int) -> Lines:
+        """The lines that `line` belongs to."""
+        started = bisect_right(self._starts, line)
+        ended = bisect_left(self._ends, line)
+        last = self._farthest[started - 1] if started else line
+        first = self._first[ended] if ended < len(self._first) else line
+        return min(first, line), max(last, line)

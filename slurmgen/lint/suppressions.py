@@ -15,6 +15,9 @@ from slurmgen.lint.finding import Edit, Finding, Place
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+# Names that are no rule's, and for which the nearest one is looked for.
+_MOST_SUGGESTED = 20
+
 Lines = tuple[int, int]  # the first and the last, counted from 1
 
 _COMMENT = re.compile(
@@ -44,11 +47,6 @@ class Suppression(NamedTuple):
     lines: Lines | None
     problem: str = ""
 
-    def name_of(self, rule: registry.Rule) -> str | None:
-        """As what it names the rule, if it does."""
-        names = (name for name, _ in self.names)
-        return next((name for name in names if registry.find(name) == rule), None)
-
 
 def read(text: str) -> list[Suppression]:
     """The comments of a file, in order."""
@@ -68,13 +66,27 @@ def read(text: str) -> list[Suppression]:
     return _aimed(found)
 
 
-def by_line(comments: Iterable[Suppression]) -> dict[int, list[Suppression]]:
-    """Those that suppress anything, by each line they are for; of the whole file under 0."""
-    found: dict[int, list[Suppression]] = {}
+Aimed = dict[str, dict[int, list[tuple[Suppression, str]]]]
+
+
+def by_rule(comments: Iterable[Suppression]) -> Aimed:
+    """Those that suppress anything, and as what each names the rule.
+
+    By the rule's name and by each line they are for; of the whole file under 0.
+    """
+    found: Aimed = {}
     for comment in comments:
-        if not comment.problem:
-            for line in {0} if comment.lines is None else set(comment.lines):
-                found.setdefault(line, []).append(comment)
+        if comment.problem:
+            continue
+        named: dict[str, str] = {}
+        for name, _ in comment.names:
+            rule = registry.find(name)
+            if rule is not None:
+                named.setdefault(rule.name, name)
+        for line in {0} if comment.lines is None else set(comment.lines):
+            for rule_name, name in named.items():
+                of_rule = found.setdefault(rule_name, {})
+                of_rule.setdefault(line, []).append((comment, name))
     return found
 
 
@@ -134,6 +146,7 @@ def problems(
     used: the comments that suppressed something, each with the name it did so by. judged:
     the rules of which it is known that they had nothing to say.
     """
+    unknown = 0
     for comment in comments:
         place = Place(comment.line, comment.column, comment.end - comment.start)
         if comment.problem:
@@ -149,7 +162,9 @@ def problems(
         for name, column in comment.names:
             rule = registry.find(name)
             if rule is None:
-                fix = registry.suggestion(name) or "remove it"
+                unknown += 1
+                near = registry.suggestion(name) if unknown <= _MOST_SUGGESTED else ""
+                fix = near or "remove it"
                 at_name = Place(comment.line, column, len(name))
                 yield Finding(at_name, f'there is no rule "{name}"', "it suppresses nothing", fix)
             elif rule in judged and (comment, name) not in used:

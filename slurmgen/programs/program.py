@@ -26,13 +26,15 @@ class Program:
     """A Python file and the local modules it imports; facts are of all of them, in source order.
 
     Where `readable` is False (no Python, too large, not there) `error` says why and every other
-    fact is empty. Whose file a fact is of its `place.path` tells.
+    fact is empty; `is_too_much`: it may well be Python. Whose file a fact is of its `place.path`
+    tells.
     """
 
     def __init__(self, path: str, units: tuple[Unit, ...], missing: tuple[str, ...]) -> None:
         self.path = path
         self.readable = bool(units)
         self.error = ""
+        self.is_too_much = False
         self.units = units
         self.missing = missing
         self._evaluator = Evaluator(units)
@@ -192,7 +194,9 @@ def read(path: Path | str, text: str | None = None) -> Program:
     except Unreadable as error:
         program = Program(str(path), (), ())
         program.error = str(error)
+        program.is_too_much = error.is_too_much
     except RecursionError:
         program = Program(str(path), (), ())
         program.error = "nested too deeply"
+        program.is_too_much = True
     return program

@@ -65,7 +65,14 @@ class Unit(NamedTuple):
 
 
 class Unreadable(Exception):
-    """A file that is no Python source we can read; the text says why."""
+    """A file that is no Python source we can read; the text says why.
+
+    is_too_much: it is too large, or nested too deeply.
+    """
+
+    def __init__(self, why: str, *, is_too_much: bool = False) -> None:
+        super().__init__(why)
+        self.is_too_much = is_too_much
 
 
 def unit(name: str, path: Path, text: str | None = None) -> Unit:
@@ -77,14 +84,16 @@ def unit(name: str, path: Path, text: str | None = None) -> Unit:
     try:
         source = _text(path) if text is None else text
         if len(source) > LARGEST_BYTES:
-            raise Unreadable("too large")
+            raise Unreadable("too large", is_too_much=True)
         source = source.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
         with warnings.catch_warnings():
             # A doubtful escape in somebody's string is none of our business.
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
         table = tabulate(tree, name)
-    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
+    except (RecursionError, MemoryError):
+        raise Unreadable("nested too deeply", is_too_much=True) from None
+    except (SyntaxError, ValueError, OSError) as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from None
     is_package = path.name == "__init__.py"
     return Unit(name, path, is_package, source, source.split("\n"), tree, table)
@@ -96,7 +105,7 @@ def _text(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
-        raise Unreadable("too large")
+        raise Unreadable("too large", is_too_much=True)
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return data.decode(encoding)
 

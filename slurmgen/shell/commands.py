@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.shell.variables import Exported
 from slurmgen.shell.words import BATCH, Word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.shell.text import ShellText
+    from slurmgen.shell.variables import Variables
+
+# Nobody writes a script with more; a generated one of 4 MiB has 60,000.
+MOST_COMMANDS = 3000
+MOST_WORDS = 5000
+DEEPEST = 60
+WHY_STOPPED = (
+    f"it is too long, or holds over {MOST_COMMANDS:,} commands, {MOST_WORDS:,} words in one or "
+    f"{DEEPEST} levels"
+)
 
 
 class Assignment(NamedTuple):
@@ -80,7 +91,7 @@ class Command(NamedTuple):
     start: int
     end: int
     context: Context
-    variables: Mapping[str, Assignment]
+    variables: Variables
     options: frozenset[str]
     caught: bool = False
 
@@ -106,12 +117,11 @@ class Command(NamedTuple):
         return self.words[0].name if self.words else ""
 
     @property
-    def environment(self) -> dict[str, Assignment]:
+    def environment(self) -> Exported:
         """What the script has exported when the command runs, its own assignments included."""
-        found = {name: value for name, value in self.variables.items() if value.exported}
-        for assignment in self.assignments:
-            found[assignment.name] = assignment
-        return found
+        if not self.assignments:
+            return self.variables.exported
+        return Exported(self.variables, {own.name: own for own in self.assignments})
 
 
 class ShellProgram(NamedTuple):
@@ -119,11 +129,16 @@ class ShellProgram(NamedTuple):
 
     commands: in the order in which they stand, those of functions where they are first
     called. functions: name to the offset of its definition. errors: offsets of what the
-    shell could not read. truncated: it holds more commands than are looked at.
+    shell could not read. stopped: the offset from which on nothing is looked at, since there is
+    too much; None: all of it is.
     """
 
     commands: tuple[Command, ...]
     assignments: tuple[Assignment, ...]
     functions: Mapping[str, int]
     errors: tuple[tuple[int, int], ...]
-    truncated: bool
+    stopped: int | None = None
+
+    @property
+    def truncated(self) -> bool:
+        return self.stopped is not None

@@ -9,12 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.shell import expansion
-from slurmgen.shell.commands import Assignment, Command, Context, ShellProgram
+from slurmgen.shell.commands import (
+    DEEPEST,
+    MOST_COMMANDS,
+    MOST_WORDS,
+    Assignment,
+    Command,
+    Context,
+    ShellProgram,
+)
 from slurmgen.shell.expansion import Scope
 from slurmgen.shell.redirects import Redirections, read_redirect
 from slurmgen.shell.state import ShellState
-from slurmgen.shell.syntax import parse
+from slurmgen.shell.syntax import parse, parsed_end
 from slurmgen.shell.text import ShellText
+from slurmgen.shell.variables import Variables
 from slurmgen.shell.words import BATCH, Word, literal_word
 
 if TYPE_CHECKING:
@@ -24,11 +33,7 @@ if TYPE_CHECKING:
 
     from slurmgen.shell.commands import Redirect
 
-# Nobody writes a script with more; a generated one of 4 MiB has 60,000.
-_MOST_COMMANDS = 3000
 _MOST_STATEMENTS = 20_000
-_MOST_WORDS = 5000
-_DEEPEST = 60
 # Pieces of words that variables may become, in all.
 _MOST_EXPANDED = 50_000
 _DECLARES = ("export", "declare", "typeset", "local", "readonly")
@@ -47,20 +52,24 @@ def evaluate(
 
     variables: what the shell starts with. positional: `$1` and on.
     """
-    walk = _Walk(code, dict(variables or {}), options)
+    walk = _Walk(code, Variables(variables), options)
     walk.positional = tuple(positional) if positional is not None else None
     root = parse(code.text)
     if root is not None:
         walk.statements(root.children, (context or Context())._replace(where=where), 0)
         walk.uncalled(where)
+        if parsed_end(code.text) < len(code.text):
+            walk.stop(parsed_end(code.text))
+            # What is open there may be closed behind it.
+            walk.errors.clear()
     else:
-        walk.truncated = True
+        walk.stop(0)
     return ShellProgram(
         tuple(walk.commands),
         tuple(walk.assignments),
         {name: code.offset(node.start_byte) for name, node in walk.functions.items()},
         tuple(walk.errors),
-        walk.truncated,
+        walk.stopped,
     )
 
 
@@ -70,9 +79,7 @@ def _is_itself(literal: str | None) -> bool:
 
 
 class _Walk(ShellState):
-    def __init__(
-        self, code: ShellText, variables: dict[str, Assignment], options: frozenset[str]
-    ) -> None:
+    def __init__(self, code: ShellText, variables: Variables, options: frozenset[str]) -> None:
         super().__init__(variables, options)
         self.code = code
         self.commands: list[Command] = []
@@ -80,7 +87,7 @@ class _Walk(ShellState):
         self.called: set[str] = set()
         self.handlers: set[str] = set()
         self.errors: list[tuple[int, int]] = []
-        self.truncated = False
+        self.stopped: int | None = None
         self._left = _MOST_STATEMENTS
         self._expanded = _MOST_EXPANDED
 
@@ -99,6 +106,11 @@ class _Walk(ShellState):
             self.afford,
             self.definition,
         )
+
+    def stop(self, index: int) -> None:
+        """Nothing is looked at from here on; what counts is where that was first so."""
+        if self.stopped is None:
+            self.stopped = self.code.offset(index)
 
     def afford(self, weight: int) -> bool:
         self._expanded -= weight
@@ -124,13 +136,14 @@ class _Walk(ShellState):
                 self.branch(node.children[-1:], context, 1)
 
     def statements(self, nodes: Sequence[Node], context: Context, depth: int) -> None:
-        if depth > _DEEPEST:
-            self.truncated = True
+        if depth > DEEPEST:
+            if nodes:
+                self.stop(nodes[0].start_byte)
             return
         for at, node in enumerate(nodes):
             self._left -= 1
-            if self._left < 0 or len(self.commands) >= _MOST_COMMANDS:
-                self.truncated = True
+            if self._left < 0 or len(self.commands) >= MOST_COMMANDS:
+                self.stop(node.start_byte)
                 return
             behind = nodes[at + 1].type if at + 1 < len(nodes) else ""
             inner = self.behind(node, context) if behind == "&" else context
@@ -313,8 +326,8 @@ class _Walk(ShellState):
             elif child.type == "command_name":
                 name = child.children[0] if child.child_count == 1 else child
                 words += expansion.fields(name, scope)
-            elif len(words) > _MOST_WORDS:
-                self.truncated = True
+            elif len(words) > MOST_WORDS:
+                self.stop(child.start_byte)
                 break
             elif child.is_named:
                 words += expansion.fields(child, scope)

@@ -24,7 +24,8 @@ _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "e": "\x1b", "\\": "\\", 
 _DOUBLE = '$`"\\'
 # A value that is put in again and again doubles with each line of `a=$a$a`.
 _MOST_PIECES = 400
-# Values behind one another (`b=${a%x}`, `c=${b%x}`, …) that are followed.
+# Values behind one another (`b=${a%x}`, `c=${b%x}`, …) and beside one another
+# (`b=${a%x}${a#y}`, …) that are followed from one expansion.
 _MOST_LINKS = 20
 # How a function is handed to another shell: `bash -c "$(declare -f run); run"`.
 _DECLARE = re.compile(r"\$\(\s*(?:declare|typeset)\s+-fp?\s+([\w.-]+)\s*;?\s*\)")
@@ -249,7 +250,7 @@ def _variable(node: Node, scope: Scope, *, quoted: bool) -> Iterator[Piece]:
     if known is not None and _is_put_in(operator, known) and scope.afford(_weight(known)):
         yield from _put_in(known, quoted=quoted)
         return
-    links = 0 if known is None else 1 + max((piece.links for piece in known.pieces), default=0)
+    links = 0 if known is None else 1 + sum(piece.links for piece in known.pieces)
     if links > _MOST_LINKS:
         known, links = None, 0
     yield Piece(VARIABLE, text, start, end, name, operator, scope.where, quoted, known, links)
@@ -277,7 +278,7 @@ def _is_put_in(operator: str, known: Word) -> bool:
 
 
 def _weight(known: Word) -> int:
-    return len(known.pieces) + sum(len(piece.text) for piece in known.pieces) // 100
+    return sum(1 + piece.links + len(piece.text) // 100 for piece in known.pieces)
 
 
 def _put_in(known: Word, *, quoted: bool) -> Iterator[Piece]:

@@ -15,6 +15,7 @@ from slurmgen.shell.options import parse_options
 from slurmgen.shell.srun import SRUN, Step, step
 from slurmgen.shell.starters import MPIRUN, Launcher, read_launcher
 from slurmgen.shell.text import ShellText
+from slurmgen.shell.variables import Variables
 from slurmgen.shell.words import BATCH, ELSEWHERE, TASK
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from slurmgen.shell.words import Word
 
 _DEEPEST = 12
-_MOST_LAUNCHES = 4000
+MOST_LAUNCHES = 4000
 SHELLS = frozenset("bash sh dash zsh ksh ash".split())
 ENTRYPOINT = "slurmgen.ddp"
 """`python -m` of it runs the program that it is given, after ranks and devices are set."""
@@ -112,7 +113,7 @@ class _Peeled(NamedTuple):
 
     words: tuple[Word, ...]
     where: str
-    environment: dict[str, Assignment]
+    environment: Mapping[str, Assignment]
     wrappers: tuple[str, ...] = ()
     step: Step | None = None
     launcher: Launcher | None = None
@@ -133,7 +134,7 @@ def launches(program: ShellProgram) -> tuple[Launch, ...]:
     """
     found: list[Launch] = []
     for command in program.commands:
-        if len(found) >= _MOST_LAUNCHES:
+        if len(found) >= MOST_LAUNCHES:
             break
         if command.name in program.functions:
             continue
@@ -309,7 +310,7 @@ def _script(peeled: _Peeled, name: str) -> _Peeled | None:
     return peeled.next(name, words[1:])._replace(script=words[0].text)
 
 
-def _exported(environment: dict[str, Assignment], made: Step) -> dict[str, Assignment]:
+def _exported(environment: Mapping[str, Assignment], made: Step) -> Mapping[str, Assignment]:
     """What srun's --export lets through."""
     export = made.option("export")
     text = export.literal if export is not None else None
@@ -318,7 +319,7 @@ def _exported(environment: dict[str, Assignment], made: Step) -> dict[str, Assig
     names = text.split(",")
     if "ALL" in names:
         return environment
-    return {name: value for name, value in environment.items() if name in names}
+    return {name: environment[name] for name in names if name in environment}
 
 
 def _container(peeled: _Peeled, name: str) -> _Peeled | None:
@@ -357,16 +358,15 @@ def _starts(word: Word) -> bool:
 def _env(peeled: _Peeled) -> _Peeled | None:
     given = parse_options(peeled.words[1:], wrappers.ENV)
     rest = list(given.rest)
-    environment = dict(peeled.environment)
-    if "ignore-environment" in given.options:
-        environment.clear()
+    cleared = "ignore-environment" in given.options
+    environment = Variables(None if cleared else peeled.environment)
     while rest and "=" in rest[0].text.split("$")[0] and not rest[0].text.startswith("="):
         word = rest.pop(0)
         variable, _, _ = word.text.partition("=")
-        environment[variable] = _assignment(variable, word, peeled.where)
+        environment = environment.but(variable, _assignment(variable, word, peeled.where))
     removed = given.options.get("unset")
     if removed is not None:
-        environment.pop(removed.text, None)
+        environment = environment.but(removed.text, None)
     return peeled.next("env", rest)._replace(environment=environment) if rest else None
 
 

@@ -9,12 +9,13 @@ from slurmgen.shell.commands import Assignment
 from slurmgen.shell.words import Word
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tree_sitter import Node
 
     from slurmgen.shell.commands import Context
     from slurmgen.shell.expansion import Scope
+    from slurmgen.shell.variables import Variables
 
 _OPTION_LETTERS = {"e": "errexit", "u": "nounset", "a": "allexport", "x": "xtrace"}
 # Elements of an array, or pieces of a value, that `+=` may heap up.
@@ -22,9 +23,9 @@ _LONGEST = 400
 
 
 class ShellState:
-    """Variables by name, never changed in place, so that a command can keep what it saw."""
+    """What is set at the moment; a command keeps what it saw."""
 
-    def __init__(self, variables: Mapping[str, Assignment], options: frozenset[str]) -> None:
+    def __init__(self, variables: Variables, options: frozenset[str]) -> None:
         self.variables = variables
         self.options = options
         self.positional: tuple[Word, ...] | None = None
@@ -38,16 +39,16 @@ class ShellState:
     def export(self, name: str) -> None:
         known = self.variables.get(name)
         if known is not None and not known.exported:
-            self.variables = {**self.variables, name: known._replace(exported=True)}
+            self.variables = self.variables.but(name, known._replace(exported=True))
             self.assignments.append(known._replace(exported=True))
 
     def forget(self, name: str) -> None:
         if name in self.variables:
-            self.variables = {k: v for k, v in self.variables.items() if k != name}
+            self.variables = self.variables.but(name, None)
 
     def set_(self, assignment: Assignment) -> None:
         self.assignments.append(assignment)
-        self.variables = {**self.variables, assignment.name: assignment}
+        self.variables = self.variables.but(assignment.name, assignment)
 
     def read_assignment(
         self, node: Node, scope: Scope, context: Context, *, exported: bool | None

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _SECONDS = 0.3
 _SECONDS_A_CHARACTER = 6e-7
 
+# A tree takes up to 150 bytes for each character.
+MOST_CHARACTERS = 300_000
+
 # One byte a character, so that offsets in bytes are offsets in characters. What is not ASCII
 # is to the shell a letter like any other; control characters (NUL costs the parser seconds)
 # and the \r of a DOS line break become blanks.
@@ -30,8 +33,19 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
+def parsed_end(text: str) -> int:
+    """The offset up to which `parse` reads: all of it, or as many lines as there is room for."""
+    if len(text) <= MOST_CHARACTERS:
+        return len(text)
+    return text.rfind("\n", 0, MOST_CHARACTERS) + 1 or MOST_CHARACTERS
+
+
 def parse(text: str) -> Node | None:
-    """The root node, its byte offsets being offsets into `text`; None where it takes too long."""
+    """The root node of `text` up to `parsed_end`; None where it takes too long.
+
+    Its byte offsets are offsets into `text`.
+    """
+    text = text[: parsed_end(text)]
     masked = _CONTROL.sub(" ", _NOT_ASCII.sub("_", text)).encode("ascii")
     end = time.process_time() + _SECONDS + len(masked) * _SECONDS_A_CHARACTER
     parser = _parser()

@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     VARIABLE, the operator being everything behind the name (`:-0`, `[0]`) or before it (`#`).
     where: the shell that expands it. start, end: offsets in the script. value: what the
     script last assigned to the variable, where an operator keeps it from being put in;
-    links: how many values hang one behind the other there.
+    links: how many values hang there in all.
     """
 
     kind: str
@@ -48,8 +48,10 @@ class Piece(NamedTuple):
     @property
     def default(self) -> str | None:
         """`b` of `${a:-b}` and `${a:=b}`, where it is plain text."""
+        if self.kind != VARIABLE or not self.operator:
+            return None
         for sign in (":-", "-", ":=", "="):
-            if self.kind == VARIABLE and self.operator.startswith(sign):
+            if self.operator.startswith(sign):
                 text = self.operator[len(sign) :].strip("\"'")
                 return None if "$" in text or "`" in text else text
         return None
@@ -86,8 +88,18 @@ class Word(NamedTuple):
     @property
     def name(self) -> str:
         """What stands behind the last slash: the name of a program."""
-        text = self.guess.rsplit("/", 1)[-1]
-        return "" if "$" in text or "`" in text else text
+        # From the end, since a word may be long, and is asked for its name by every rule.
+        parts: list[str] = []
+        for piece in reversed(self.pieces):
+            default = piece.default
+            text = piece.text if default is None else default
+            _, slash, last = text.rpartition("/")
+            if "$" in last or "`" in last:
+                return ""
+            parts.append(last)
+            if slash:
+                break
+        return "".join(reversed(parts))
 
     def expansions(self, where: str | None = None) -> Iterator[Piece]:
         """Every piece that remains to be expanded, those inside a linked value too."""

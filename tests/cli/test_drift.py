@@ -7,8 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from slurmgen.commands import scripts
+
+if TYPE_CHECKING:
+    from slurmgen.heading import Heading
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "nodes: 2\ngpus_per_node: 4\ntime: 1h\ncommand: python train.py\n"
@@ -190,3 +196,24 @@ def git(folder: Path, *arguments: str) -> str:
     done = run(folder, "git", *name, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_each_heading_of_a_folder_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    jobs = [tmp_path / f"job{number}.yaml" for number in range(30)]
+    for job in jobs:
+        job.write_text(GOOD)
+    names = [str(job) for job in jobs]
+    assert scripts.run(names, write=True) == 0
+    read: list[Path] = []
+
+    def counted(script: Path) -> Heading | None:
+        read.append(script)
+        return heading(script)
+
+    heading = scripts._heading
+    monkeypatch.setattr(scripts, "_heading", counted)
+    assert scripts.run(names, write=False) == 0
+    assert sorted(read) == sorted(job.with_suffix(".sbatch") for job in jobs)

@@ -19,6 +19,7 @@ QUICKSTART = "configs/jobs/quickstart.yaml"
 PURE = (
     "agreement",
     "as_given",
+    "budget",
     "cluster",
     "cost",
     "diagnostics",

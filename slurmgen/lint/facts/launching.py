@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from slurmgen.lint.facts.presence import environment
@@ -106,6 +107,8 @@ def _largest(job: Job, launch: Launch, word: Word) -> int | None:
     return job.number(word, launch.inner.variables)
 
 
+# All rules ask about one job after the other.
+@lru_cache(maxsize=1)
 def reaches_nodes(job: Job) -> bool:
     """Whether the script has another way to the other nodes than srun: ssh, mpirun, ray."""
     for command in job.script.shell.commands:
@@ -115,6 +118,7 @@ def reaches_nodes(job: Job) -> bool:
     return False
 
 
+@lru_cache(maxsize=1)
 def spread(job: Job) -> list[Launch]:
     """The programs that run in several tasks, or in steps side by side: those use the job."""
     return [
@@ -162,9 +166,7 @@ def launcher_place(job: Job, launch: Launch) -> Place:
 def is_called(job: Job, launch: Launch) -> bool:
     """Whether the function in which a launch stands, if any, is called by name."""
     function = launch.command.function
-    return function is None or any(
-        command.name == function for command in job.script.shell.commands
-    )
+    return function is None or bool(job.commands(function))
 
 
 def option_place(job: Job, launch: Launch, *names: str) -> Place | None:

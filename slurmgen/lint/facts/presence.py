@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from slurmgen.programs.facts import ANY
@@ -49,7 +50,7 @@ def environment(job: Job, launch: Launch, program: Program) -> Present:
         item.partition("=")[0] for item in (job.request.export or "").split(",") if "=" in item
     }
     kind = launcher.kind if launcher is not None else ""
-    mentioned = frozenset(_NAME.findall(job.text))
+    mentioned = _mentioned(job)
     written = {write.name for write in program.env_writes}
     is_closed = not (
         launch.script is not None
@@ -89,8 +90,23 @@ def environment(job: Job, launch: Launch, program: Program) -> Present:
 
 def sources_something(job: Job, launch: Launch) -> bool:
     """Whether a file that may set anything is sourced before the launch."""
-    for command in job.commands("source", "."):
-        if command.start < launch.command.start and len(command.words) > 1:
-            if not _HARMLESS.search(command.words[1].text):
-                return True
-    return False
+    first = _first_source(job)
+    return first is not None and first < launch.command.start
+
+
+# All rules ask about one job after the other.
+@lru_cache(maxsize=1)
+def _first_source(job: Job) -> int | None:
+    return min(
+        (
+            command.start
+            for command in job.commands("source", ".")
+            if len(command.words) > 1 and not _HARMLESS.search(command.words[1].text)
+        ),
+        default=None,
+    )
+
+
+@lru_cache(maxsize=1)
+def _mentioned(job: Job) -> frozenset[str]:
+    return frozenset(_NAME.findall(job.text))

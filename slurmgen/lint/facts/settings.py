@@ -53,16 +53,17 @@ class Setting(NamedTuple):
 def read(job: Job) -> tuple[Setting, ...]:
     """Every variable that a launch of the job is given; see Job.settings."""
     found: dict[tuple[str, int], Setting] = {}
+    launches: dict[tuple[str, int], list[Launch]] = {}
     for launch in job.launches:
         if launch.where not in (BATCH, TASK) or is_tool(launch):
             continue
         for setting in (*_of_environment(job, launch), *_of_options(job, launch)):
             assert setting.word is not None
             key = setting.name, setting.word.start
-            known = found.get(key)
-            launches = (*known.launches, launch) if known is not None else (launch,)
-            found[key] = setting._replace(launches=launches)
-    return (*found.values(), *_of_programs(job))
+            found[key] = setting
+            launches.setdefault(key, []).append(launch)
+    given = (s._replace(launches=tuple(launches[key])) for key, s in found.items())
+    return (*given, *_of_programs(job))
 
 
 def _of_environment(job: Job, launch: Launch) -> Iterator[Setting]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint.facts.tools import TOOLS
+from slurmgen.lint.facts.tools import is_tool
 from slurmgen.shell.words import ARITHMETIC, BATCH, TASK, VARIABLE
 
 if TYPE_CHECKING:
@@ -51,10 +51,12 @@ def uses(job: Job, names: tuple[str, ...], where: str | None = None) -> Iterator
     where: only those that this shell expands. Words that are only shown don't count.
     """
     seen: set[tuple[int, str]] = set()
+    # Most launches have the environment of the one before.
+    environments: set[int] = set()
     for launch in job.launches:
         if launch.where not in (BATCH, TASK) or launch.program in _SHOWING:
             continue
-        for target, word in _words(launch):
+        for target, word in _words(launch, environments):
             for name, piece in _found(word, names, where):
                 if (piece.start, name) in seen:
                     continue
@@ -71,7 +73,7 @@ def uses(job: Job, names: tuple[str, ...], where: str | None = None) -> Iterator
                 )
 
 
-def _words(launch: Launch) -> Iterator[tuple[str, Word]]:
+def _words(launch: Launch, environments: set[int]) -> Iterator[tuple[str, Word]]:
     before = ""
     for word in launch.words:
         equals = word.text.partition("=")[0] if "=" in word.text.split("$")[0] else ""
@@ -89,7 +91,8 @@ def _words(launch: Launch) -> Iterator[tuple[str, Word]]:
         launch.mpirun.options if launch.mpirun is not None else {},
     ):
         yield from options.items()
-    if launch.program not in TOOLS or launch.is_python or launch.launcher is not None:
+    if id(launch.environment) not in environments and not is_tool(launch):
+        environments.add(id(launch.environment))
         for name, assignment in launch.environment.items():
             yield name, assignment.value
 

@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.finding import Edit, Finding
+from slurmgen.lint.lines import merged
 from slurmgen.shell.words import TEXT
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class _Break(NamedTuple):
 def check(job: Job) -> Iterator[Finding]:
     if not job.script.is_shell or "\r\n" in job.text:
         return
-    texts = _texts(job)
+    texts = merged(_texts(job))
     seen: set[int] = set()
     for found in (*_by_lines(job, texts), *_by_commands(job)):
         if found.line in seen:
@@ -115,9 +116,13 @@ def _texts(job: Job) -> list[tuple[int, int]]:
 
 def _by_lines(job: Job, texts: list[tuple[int, int]]) -> Iterator[_Break]:
     lines = job.script.lines
+    at_text = 0
     for number, line in enumerate(lines[:-1]):
         offset = job.script.offset(number + 1)
-        if any(start <= offset < end for start, end in texts) or line.lstrip().startswith("#"):
+        while at_text < len(texts) and texts[at_text][1] <= offset:
+            at_text += 1
+        is_text = at_text < len(texts) and texts[at_text][0] <= offset
+        if is_text or line.lstrip().startswith("#"):
             continue
         following = lines[number + 1]
         blank = _BLANK_BEHIND.search(line)

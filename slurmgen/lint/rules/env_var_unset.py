@@ -46,6 +46,7 @@ torchrun --standalone --nproc_per_node=$SLURM_GPUS_ON_NODE train.py
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
@@ -153,6 +154,7 @@ def _is_guarded(job: Job, use: Use) -> bool:
     )
 
 
+@lru_cache(maxsize=1)
 def _assigned(job: Job) -> set[str]:
     return {assignment.name for assignment in job.script.shell.assignments}
 
@@ -255,11 +257,24 @@ def _is_own(job: Job, piece: Piece) -> bool:
     if name.startswith(("SLURM", "PMI", "OMPI", "CUDA")) or name in _assigned(job):
         return False
     export = job.request.export or ""
-    return name not in export and not re.search(
-        rf"\b(read|for|mapfile|readarray|local|declare|printf|getopts|sbatch|let)\b.*\b{name}\b"
-        rf"|\b{name}(\[|\+?=)|\$\{{{name}:?[-=?]",
-        job.text,
-    )
+    return name not in export and name not in _set_somehow(job)
+
+
+# All rules ask about one job after the other.
+@lru_cache(maxsize=1)
+def _set_somehow(job: Job) -> set[str]:
+    """The names that some command may set, or that have a default."""
+    found = set(_SET.findall(job.text)) | set(_WITH_DEFAULT.findall(job.text))
+    for line in job.script.lines:
+        setter = _SETTER.search(line)
+        if setter is not None:
+            found.update(re.findall(r"\w+", line[setter.end() :]))
+    return found
+
+
+_SET = re.compile(r"\b(\w+)(?:\[|\+?=)")
+_WITH_DEFAULT = re.compile(r"\$\{(\w+):?[-=?]")
+_SETTER = re.compile(r"\b(?:read|for|mapfile|readarray|local|declare|printf|getopts|sbatch|let)\b")
 
 
 _KNOWN = frozenset(

@@ -62,6 +62,7 @@ from slurmgen.shell.starters import DEEPSPEED, TORCH_LAUNCH, TORCHRUN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.lint.facts.endpoints import Endpoint
     from slurmgen.lint.job import Job
     from slurmgen.shell.launch import Launch
 
@@ -135,12 +136,16 @@ def _uses_default(job: Job, launch: Launch) -> bool:
 def _together(job: Job) -> Iterator[Launch]:
     """Trainings in the background, side by side on one node, that have the same port."""
     ports: dict[str, list[Launch]] = {}
+    of_launch: dict[int, list[Endpoint]] = {}
+    for endpoint in job.endpoints:
+        if endpoint.kind == PORT:
+            of_launch.setdefault(id(endpoint.launch), []).append(endpoint)
     for launch in job.trainings:
         if not launch.command.background or job.extent(launch).nodes != 1:
             continue
         if launch.launcher is not None and launch.launcher.option("node_rank", "machine_rank"):
             continue
-        given = [e for e in job.endpoints if e.launch is launch and e.kind == PORT]
+        given = of_launch.get(id(launch), [])
         port = given[0].literal if given else None
         if port is None and not given and _uses_default(job, launch):
             port = _DEFAULT
@@ -153,7 +158,8 @@ def _together(job: Job) -> Iterator[Launch]:
 
 
 def _same(job: Job, group: list[Launch]) -> Finding:
-    given = [e for e in job.endpoints if e.kind == PORT and e.launch in group]
+    together = {id(launch) for launch in group}
+    given = [e for e in job.endpoints if e.kind == PORT and id(e.launch) in together]
     found = places(given) or [job.place_of(launch.command) for launch in group]
     port = given[0].literal if given else _DEFAULT
     return Finding(

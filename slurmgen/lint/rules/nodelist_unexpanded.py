@@ -135,8 +135,13 @@ def _loops(job: Job) -> Iterator[tuple[Place, str]]:
         group = "list" if match["list"] else "read"
         if not _EXPANDS.search(match[group]):
             yield job.place(*match.span(group)), match[group].strip()
+    seen: set[int] = set()
     for assignment in job.script.shell.assignments:
         for word in assignment.words or ():
+            # `A+=(x)` has the words of all that was there before.
+            if id(word) in seen:
+                continue
+            seen.add(id(word))
             piece = _raw(word)
             if piece is not None:
                 yield job.place_of(piece), piece.text

@@ -42,7 +42,8 @@ srun python "$here/train.py"
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.finding import Finding
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
     from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.commands import Command
     from slurmgen.shell.words import Piece, Word
 
 NAME = "script-dir-spool"
@@ -65,6 +65,10 @@ _DIRNAME = re.compile(rf"\b(dirname|realpath|readlink)\b[^|;]*{_SELF}", re.DOTAL
 _CUT = re.compile(r"(\[\d\])?%{1,2}/?\*?|:[hAPa]")
 # Inside Slurm another way is taken.
 _GUARDS = re.compile(r"SLURM_SUBMIT_DIR|SLURM_JOB_ID|SLURM_JOBID|scontrol\s+show\s+job")
+_TEST = re.compile(r"[ \t]*(if|elif|fi)\b")
+_SLURM = re.compile(r"SLURM_|scontrol")
+_EXPANDED = re.compile(r"\$\{?(\w+)")
+_CUT_OFF = re.compile(r"\$\{(\w+)%")
 # Places that are named.
 _MOST = 10
 _SHOWING = ("echo", "printf", "usage", "log")
@@ -74,8 +78,9 @@ def check(job: Job) -> Iterator[Finding]:
     if job.is_submitter or not job.script.directives:
         return
     found: dict[Place, None] = {}
-    for piece in _pieces(job):
-        if not _is_guarded(job, piece):
+    uses = _Uses(job)
+    for piece in _pieces(uses):
+        if not uses.is_guarded(piece):
             found.setdefault(job.place_of(piece))
         if len(found) >= _MOST:
             break
@@ -91,83 +96,115 @@ def check(job: Job) -> Iterator[Finding]:
     )
 
 
-def _pieces(job: Job) -> Iterator[Piece]:
+def _pieces(uses: _Uses) -> Iterator[Piece]:
     """What holds the script's folder in a word that some command is given."""
-    for command in job.script.shell.commands:
+    shell = uses.job.script.shell
+    for command in shell.commands:
         if command.name in _SHOWING or command.context.substitution:
             continue
-        if _is_in_guard(job, command.start):
+        if uses.is_in_guard(command.start):
             continue
         for word in command.words:
-            yield from _own_folder(job, word, "")
-    for assignment in job.script.shell.assignments:
-        for piece in _own_folder(job, assignment.value, assignment.name):
-            if _is_replaced(job, assignment.name):
+            yield from _own_folder(uses, word, "")
+    for assignment in shell.assignments:
+        for piece in _own_folder(uses, assignment.value, assignment.name):
+            if assignment.name in uses.replaced:
                 continue
-            if assignment.exported or _is_used(job, assignment.name):
+            if assignment.exported or assignment.name in uses.used:
                 yield piece
 
 
-def _own_folder(job: Job, word: Word, name: str) -> Iterator[Piece]:
+def _own_folder(uses: _Uses, word: Word, name: str) -> Iterator[Piece]:
     """What holds the script's folder, or its path where `name` is cut to the folder later."""
     for piece in word.expansions():
         if piece.kind == COMMAND and _DIRNAME.search(piece.text):
             # The script's own path alone is good for reading or copying it.
-            if "dirname" in piece.text or _is_cut(job, name):
+            if "dirname" in piece.text or name in uses.cut:
                 yield piece
         elif piece.kind == VARIABLE and piece.name in ("0", "BASH_SOURCE"):
             if _CUT.match(piece.operator):
                 yield piece
         elif piece.value is not None:
-            yield from _own_folder(job, piece.value, name)
+            yield from _own_folder(uses, piece.value, name)
 
 
-def _is_cut(job: Job, name: str) -> bool:
-    """Whether the script takes the folder of a path in a variable."""
-    name = re.escape(name)
-    return bool(name) and bool(re.search(rf"dirname[^\n]*\$\{{?{name}\b|\$\{{{name}%", job.text))
+class _Uses:
+    """What the script does with its variables, and where it asks for Slurm; each read once."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    @cached_property
+    def cut(self) -> set[str]:
+        """The variables of whose paths the script takes the folder."""
+        found = set(_CUT_OFF.findall(self.job.text))
+        for line in self.job.script.lines:
+            at = line.find("dirname")
+            if at >= 0:
+                found.update(_EXPANDED.findall(line, at))
+        return found
+
+    @cached_property
+    def replaced(self) -> set[str]:
+        """The variables that the script gives up for another folder."""
+        return {a.name for a in self.job.script.shell.assignments if _GUARDS.search(a.value.text)}
+
+    @cached_property
+    def used(self) -> set[str]:
+        """The variables that a command is given which does more than show them."""
+        found: set[str] = set()
+        read = 0
+        commands = (c for c in self.job.script.shell.commands if c.name not in _SHOWING)
+        for command in sorted(commands, key=lambda command: command.start):
+            if self.is_in_guard(command.start):
+                continue
+            # One command may lie in another.
+            if command.end > read:
+                start = max(command.start, read)
+                found.update(_EXPANDED.findall(self.job.text, start, command.end))
+                read = command.end
+            for redirect in command.redirects:
+                if redirect.target is not None:
+                    found.update(_EXPANDED.findall(redirect.target.text))
+        return found
+
+    def is_guarded(self, piece: Piece) -> bool:
+        """Whether it serves outside Slurm only."""
+        first, _ = self.job.script.position(piece.start)
+        last, _ = self.job.script.position(piece.end)
+        lines = self.job.script.lines[first - 1 : last]
+        return any(map(_GUARDS.search, lines)) or self.is_in_guard(piece.start)
+
+    def is_in_guard(self, offset: int) -> bool:
+        """Whether a place lies in an `if` whose tests up to there ask for Slurm."""
+        line, column = self.job.script.position(offset)
+        before = self._tests[line - 1]
+        opened, closed, asks = before.after(self.job.script.lines[line - 1][: column - 1])
+        return opened > closed and asks
+
+    @cached_property
+    def _tests(self) -> list[_Tests]:
+        """What stands before each line."""
+        found = [_Tests(0, 0, False)]
+        for line in self.job.script.lines:
+            found.append(found[-1].after(line))
+        return found
 
 
-def _is_replaced(job: Job, name: str) -> bool:
-    """Whether the script gives the variable up for another folder."""
-    values = [a.value.text for a in job.script.shell.assignments if a.name == name]
-    return any(_GUARDS.search(text) for text in values)
+class _Tests(NamedTuple):
+    """How many `if` and `fi` there were; asks: the tests since the last `if` ask for Slurm."""
 
+    opened: int
+    closed: int
+    asks: bool
 
-def _is_used(job: Job, name: str) -> bool:
-    """Whether a command that does more than show it is given the variable."""
-    for command in job.script.shell.commands:
-        if command.name in _SHOWING or _is_in_guard(job, command.start):
-            continue
-        text = job.text[command.start : command.end]
-        if re.search(rf"\$\{{?{re.escape(name)}\b", text):
-            return True
-        if any(_redirects_to(command, name)):
-            return True
-    return False
-
-
-def _redirects_to(command: Command, name: str) -> Iterator[bool]:
-    for redirect in command.redirects:
-        yield redirect.target is not None and f"${name}" in redirect.target.text
-
-
-def _is_guarded(job: Job, piece: Piece) -> bool:
-    """Whether it serves outside Slurm only."""
-    line_start = job.text.rfind("\n", 0, piece.start) + 1
-    line_end = job.text.find("\n", piece.end)
-    line = job.text[line_start : line_end if line_end >= 0 else len(job.text)]
-    if _GUARDS.search(line):
-        return True
-    return _is_in_guard(job, piece.start)
-
-
-def _is_in_guard(job: Job, offset: int) -> bool:
-    """Whether a place lies in an `if` whose tests up to there ask for Slurm."""
-    before = job.text[:offset]
-    opened = list(re.finditer(r"^[ \t]*if\b.*$", before, re.MULTILINE))
-    closed = len(re.findall(r"^[ \t]*fi\b", before, re.MULTILINE))
-    if len(opened) <= closed:
-        return False
-    tests = re.findall(r"^[ \t]*(?:if|elif)\b.*$", before[opened[-1].start() :], re.MULTILINE)
-    return any(re.search(r"SLURM_|scontrol", test) for test in tests)
+    def after(self, line: str) -> _Tests:
+        word = _TEST.match(line)
+        if word is None:
+            return self
+        if word[1] == "fi":
+            return self._replace(closed=self.closed + 1)
+        asks = _SLURM.search(line) is not None
+        if word[1] == "if":
+            return self._replace(opened=self.opened + 1, asks=asks)
+        return self._replace(asks=self.asks or asks)
