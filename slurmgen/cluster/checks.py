@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
-from slurmgen.spec.checks import Conflict, refused_variable
-from slurmgen.spec.hints import OWN_KEYS
+from slurmgen.spec.checks import refused_variable
+from slurmgen.spec.keys import OPTIONS
+from slurmgen.spec.refusals import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +49,8 @@ def job_keys(reasons: Mapping[str, Reason], key: str) -> dict[str, Reason]:
     found = {}
     for name, reason in reasons.items():
         plain = name.replace("-", "_")
-        if plain not in OWN_KEYS:
-            close = get_close_matches(plain.lower(), sorted(OWN_KEYS), n=1)
+        if plain not in OPTIONS:
+            close = get_close_matches(plain.lower(), sorted(OPTIONS), n=1)
             raise _unknown(name, key, close[0] if close else None)
         found[plain] = reason
     return found

@@ -8,12 +8,13 @@ from slurmgen.cluster import inventory, versions
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
 from slurmgen.launchers import Layout, Problem
+from slurmgen.spec.keys import MEMORY, OPTIONS
 
 if TYPE_CHECKING:
     from slurmgen.cluster.circumstances import Circumstances
     from slurmgen.cluster.profile import NodeType, Partition, Profile
-    from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
+    from slurmgen.spec.keys import Directive
 
 
 class Ask(NamedTuple):
@@ -185,10 +186,10 @@ def _check_rules(
 
 
 def _check_memory_option(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
-    for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
+    for key in MEMORY:
         if getattr(spec, key) is None:
             continue
-        reason = profile.forbidden.get(key.replace("_", "-")) or profile.forbidden.get("mem")
+        reason = profile.forbidden.get(OPTIONS[key]) or profile.forbidden.get("mem")
         refuse(
             problems,
             key,

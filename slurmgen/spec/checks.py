@@ -7,30 +7,16 @@ Whether a number of tasks fits the launcher is the launcher's business
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
+from slurmgen.spec.keys import KEYS, MEMORY
+from slurmgen.spec.refusals import Conflict, Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.spec.job import JobSpec
-
-
-class Conflict(NamedTuple):
-    """A Refusal, the key it is shown at and every key that takes part."""
-
-    key: str | tuple[str | int, ...]
-    involved: tuple[str, ...]
-    refusal: Refusal
-
-
-class Refusals(ValueError):
-    """All the conflicts of one spec."""
-
-    def __init__(self, problems: list[Conflict]) -> None:
-        super().__init__("; ".join(problem.refusal.what for problem in problems))
-        self.problems = problems
 
 
 def check_together(spec: JobSpec) -> None:
@@ -47,16 +33,11 @@ def _conflict(
     return Conflict(key, involved, Refusal(what, why=why, fix=fix))
 
 
-# What a script does by itself.
-_NOT_WITH_SCRIPT = (
-    "command", "ddp", "args", "launcher", "rdzv", "nproc_per_node", "setup", "env",
-)  # fmt: skip
-
-
 def _script(spec: JobSpec) -> Iterator[Conflict]:
     """A script of the user's own: what its directives say is lint's to judge, as with any."""
-    for key in _NOT_WITH_SCRIPT:
-        if key in spec.model_fields_set:
+    for key, known in KEYS.items():
+        # What a script does by itself.
+        if not known.beside_script and key in spec.model_fields_set:
             yield _conflict(
                 key,
                 ("script", key),
@@ -104,7 +85,7 @@ def _program(spec: JobSpec) -> Iterator[Conflict]:
 
 
 def _resources(spec: JobSpec) -> Iterator[Conflict]:
-    given = [key for key in ("mem", "mem_per_cpu", "mem_per_gpu") if getattr(spec, key)]
+    given = [key for key in MEMORY if getattr(spec, key)]
     if len(given) > 1:
         yield _conflict(
             given[1],

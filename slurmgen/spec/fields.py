@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from slurmgen.spec import readers, shapes
+from slurmgen.spec.keys import Key
 
 Word = Annotated[str, BeforeValidator(readers.word), WithJsonSchema(shapes.SCALAR)]
 Words = Annotated[
@@ -61,3 +62,12 @@ Command = Annotated[
 OtherOptions = Annotated[
     dict[str, str | None], BeforeValidator(readers.options), shapes.SbatchOptions()
 ]
+
+
+def given(key: Key, *, default: Any = None, ge: int | None = None, le: int | None = None) -> Any:
+    """The field of a key of `keys.py`, whose type is the annotation of the model.
+
+    default: in place of the key's own, where that is a model.
+    """
+    usual = key.default if default is None else default
+    return Field(usual, description=key.description or None, ge=ge, le=le)

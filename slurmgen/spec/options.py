@@ -7,9 +7,8 @@ from typing import Any
 from slurmgen.errors import Refusal
 from slurmgen.quoting import check_directive
 from slurmgen.spec import catalog
-from slurmgen.spec.checks import Conflict, Refusals
-from slurmgen.spec.hints import OWN_KEYS
 from slurmgen.spec.readers import kind, text
+from slurmgen.spec.refusals import Conflict, Refusals
 from slurmgen.spec.values import check_option, decided_by
 
 
@@ -46,7 +45,7 @@ def read_options(value: Any) -> dict[str, str | None]:
 def _option(name: str, value: Any) -> str | None:
     if isinstance(value, dict):
         return _plugin_option(name, value)
-    key = decided_by(name, OWN_KEYS)
+    key = decided_by(name)
     if key is not None:
         raise Refusal(
             f"{name} does not belong under sbatch",

@@ -19,9 +19,15 @@ from slurmgen.quoting import (
     is_variable_name,
     split_expansions,
 )
-from slurmgen.spec.checks import Conflict, Refusals
+from slurmgen.spec.refusals import Conflict, Refusals
 
 Reader = Callable[[Any], Any]
+
+# Slurm keeps counts of nodes, of tasks on a node and of CPUs in 16 bits, and uses the top
+# values itself (NO_VAL16 in slurm/slurm.h).
+MOST = 65_533
+# Tasks in all: no job has more, and a plan of them can still be drawn.
+MOST_TASKS = 16_000_000
 
 # Slurm takes most strings up to this many bytes and then complains of a "Pathname of a
 # file, directory or other parameter too long".
@@ -48,6 +54,51 @@ def kind(value: object) -> str:
     if value is None:
         return "nothing"
     return "a mapping" if isinstance(value, dict) else "a list"
+
+
+class Doubtful(Exception):
+    """Something is wrong, and Pydantic has the words for it."""
+
+
+def count(value: Any, most: int = MOST) -> int:
+    """A whole number from 1; raises Doubtful."""
+    given = text(value)
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 0 < int(given) <= most):
+        raise Doubtful
+    return int(given)
+
+
+def nodes(value: Any) -> int:
+    """The number of nodes; raises Doubtful."""
+    return count(value)
+
+
+def tasks(value: Any) -> int:
+    """The number of tasks in all; raises Doubtful."""
+    return count(value, MOST_TASKS)
+
+
+def cpus(value: Any) -> int | str:
+    """A count, or the word `default`; raises Doubtful."""
+    return "default" if value == "default" else count(value)
+
+
+def truth(value: Any) -> bool:
+    """True or false; raises Doubtful."""
+    if value not in ("true", "false", True, False):
+        raise Doubtful
+    return value in ("true", True)
+
+
+def one_of(*allowed: str) -> Reader:
+    """The reader of a short list of words; raises Doubtful."""
+
+    def read(value: Any) -> Any:
+        if value not in allowed:
+            raise Doubtful
+        return value
+
+    return read
 
 
 def _grammar(module: str, function: str) -> Reader:

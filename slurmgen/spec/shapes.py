@@ -80,13 +80,10 @@ class SbatchOptions:
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         from slurmgen.spec import catalog
-        from slurmgen.spec.hints import OWN_KEYS
         from slurmgen.spec.values import decided_by, is_for_a_script
 
         names = [
-            name
-            for name in catalog.options()
-            if is_for_a_script(name) and decided_by(name, OWN_KEYS) is None
+            name for name in catalog.options() if is_for_a_script(name) and decided_by(name) is None
         ]
         value = {"type": ["string", "number", "boolean", "null"]}
         plugin = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from slurmgen.errors import Refusal
 from slurmgen.quoting import check_directive
 from slurmgen.spec import catalog
+from slurmgen.spec.keys import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,10 +104,10 @@ def is_for_a_script(name: str) -> bool:
     return name not in _NOT_FOR_A_SCRIPT
 
 
-def decided_by(name: str, keys: frozenset[str]) -> str | None:
+def decided_by(name: str) -> str | None:
     """The job file's own key for an option, or the keys it follows from."""
     squeezed = name.replace("-", "_")
-    return squeezed if squeezed in keys else _DECIDED.get(name.replace("_", "-"))
+    return squeezed if squeezed in OPTIONS else _DECIDED.get(name.replace("_", "-"))
 
 
 def _unknown(name: str) -> Refusal:

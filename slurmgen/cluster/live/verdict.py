@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from slurmgen.cluster.live.facts import Facts, Partition
     from slurmgen.cluster.profile import NodeType
     from slurmgen.launchers import Problem
-    from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
+    from slurmgen.spec.keys import Directive
 
 _CHOSEN = ("account", "partition", "qos", "reservation", "constraint")
 

@@ -29,8 +29,8 @@ from slurmgen.cluster.profile.values import (
     Words,
 )
 from slurmgen.spec.base import SpecModel
-from slurmgen.spec.checks import Refusals
 from slurmgen.spec.fields import Word
+from slurmgen.spec.refusals import Refusals
 
 
 class Profile(SpecModel):

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from slurmgen import plan
 from slurmgen.cluster import limits
 from slurmgen.errors import Refusal
 from slurmgen.launchers import Layout
-from slurmgen.spec import catalog, readers
+from slurmgen.spec import catalog, keys, readers
 from slurmgen.spec.job import JobSpec
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Asked(NamedTuple):
 
     spec: JobSpec
     ask: limits.Ask
-    directives: list[plan.Directive]
+    directives: list[keys.Directive]
 
 
 def mismatches(
@@ -112,7 +111,7 @@ def asked(
     cpus = request.cpus_per_task or (request.cpus_per_gpu or 0) * gpus // each or 1
     ask = limits.Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
     written = [
-        plan.Directive(directive.option, directive.value, (directive.option.replace("-", "_"),))
+        keys.Directive(directive.option, directive.value, (directive.option.replace("-", "_"),))
         for directive in request.directives
         if directive.start in sound
     ]
