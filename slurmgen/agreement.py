@@ -13,7 +13,7 @@ from slurmgen.spec.keys import MEMORY, OPTIONS
 if TYPE_CHECKING:
     from slurmgen.plan import JobPlan
 
-_DECIDED = catalog.DECIDED_BY_THE_PLAN | {OPTIONS[key] for key in MEMORY}
+_DECIDED = catalog.decided_by_the_plan() | {OPTIONS[key] for key in MEMORY}
 
 
 def check_script(text: str, plan: JobPlan) -> None:

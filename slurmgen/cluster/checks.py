@@ -18,17 +18,7 @@ if TYPE_CHECKING:
     from slurmgen.source import KeyPath
 
 # Options of srun that the script writes from the job's own keys, or that change what they mean.
-_DECIDED = catalog.DECIDED_BY_THE_PLAN | {"kill-on-bad-exit", "wait", "export", "multi-prog"}
-_DECIDED_LETTERS = frozenset("NncKWGmO")
-# Letters without an argument: another one may follow in the same word (srun(1)).
-_FLAGS = frozenset("EHOQVXZhklsuv")
-# srun's own options that take the next word where they have no `=`.
-_VALUED = frozenset(
-    """
-    accel-bind bcast-exclude cpu-bind cpu_bind epilog het-group jobid mpi msg-timeout
-    pack-group prolog relative slurmd-debug task-epilog task-prolog threads treewidth
-    """.split()
-)
+_DECIDED = catalog.decided_by_the_plan() | {"kill-on-bad-exit", "wait", "export", "multi-prog"}
 
 
 def option_names(reasons: Mapping[str, Reason], key: str) -> dict[str, Reason]:
@@ -235,29 +225,30 @@ def refused_word(word: str) -> Refusal | None:
 
 def _is_decided(word: str) -> bool:
     if not word.startswith("--"):
-        return not _DECIDED_LETTERS.isdisjoint(_letters(word))
+        return any(option.name in _DECIDED for option in _of_letters(word))
     name = word[2:].partition("=")[0]
     if catalog.find(name) is not None or catalog.is_srun_only(name):
-        return name in _DECIDED
+        return name.replace("_", "-") in _DECIDED
     # getopt takes any beginning of a name for the whole.
     return any(option.startswith(name) for option in _DECIDED)
 
 
 def _takes_the_next_word(word: str) -> bool:
-    options = catalog.options()
     if word.startswith("--"):
-        option = options.get(word[2:])
-        return word[2:] in _VALUED or (option is not None and option.argument == "required")
-    letters = _letters(word)
-    valued = {o.short for o in options.values() if o.argument == "required"} | set("rT")
-    return len(letters) == len(word) - 1 and letters[-1] in valued
+        option = catalog.srun_options().get(word[2:].replace("_", "-"))
+        return option is not None and option.argument == "required"
+    options = _of_letters(word)
+    return len(options) == len(word) - 1 and options[-1].argument == "required"
 
 
-def _letters(word: str) -> str:
+def _of_letters(word: str) -> list[catalog.Option]:
     """The options of `-lu` or `-pgpu`: as far as they have no argument, and the first that may."""
-    letters = ""
+    known = catalog.by_letter(catalog.srun_options())
+    found: list[catalog.Option] = []
     for letter in word[1:]:
-        letters += letter
-        if letter not in _FLAGS:
+        if letter not in known:
             break
-    return letters
+        found.append(known[letter])
+        if known[letter].argument != "no":
+            break
+    return found

@@ -15,8 +15,6 @@ from slurmgen.spec.quick import quick_job
 if TYPE_CHECKING:
     from slurmgen.directives import Directive
 
-# A key that stands for the option of another name.
-_SAME = {"tasks_per_node": "ntasks_per_node"}
 # A script must be there for the rest to be read.
 _ANY = {"script": "true\n"}
 
@@ -31,8 +29,7 @@ class Key(NamedTuple):
 def keys_of(directive: Directive) -> list[Key] | None:
     """The keys that say what the directive says; None where no keys do."""
     option, value = directive.option, directive.value
-    key = option.replace("-", "_")
-    key = _SAME.get(key, key)
+    key = catalog.ALIASES.get(option, option).replace("-", "_")
     if value is not None and (value != value.strip() or not value):
         return None
     if option == "gres":
@@ -112,8 +109,7 @@ def _plugin(option: str, value: str | None) -> list[Key] | None:
 
 def canonical(option: str, value: str | None) -> object:
     """What Slurm makes of a value, for comparing two spellings of it."""
-    key = option.replace("-", "_")
-    key = _SAME.get(key, key)
+    key = catalog.ALIASES.get(option, option).replace("-", "_")
     if value is not None and key in OPTIONS and not _is_ours_alone(key, value or "-"):
         spec = quick_job({**_ANY, key: value})
         if spec is not None:

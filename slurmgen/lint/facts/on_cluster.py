@@ -26,21 +26,11 @@ if TYPE_CHECKING:
 
 _Place = TypeVar("_Place", bound="Selectable")
 
-# The options that have a key of their own, and how their values are read.
+# The options whose key says the same, and how their values are read.
 _READERS: dict[str, Reader] = {
-    "account": readers.identifier,
-    "array": readers.array,
-    "constraint": readers.constraint,
-    "exclude": readers.host_list,
-    "mem": readers.memory,
-    "mem-per-cpu": readers.memory,
-    "mem-per-gpu": readers.memory,
-    "nodelist": readers.host_list,
-    "partition": readers.name_list,
-    "qos": readers.identifier,
-    "reservation": readers.identifier,
-    "licenses": readers.licenses,
-    "time": readers.time,
+    keys.OPTIONS[name]: key.kind.read
+    for name, key in keys.KEYS.items()
+    if key.becomes == keys.COPIED or name in keys.MEMORY
 }
 # Those that a job file has under `sbatch:`.
 _OTHERS: dict[str, Reader] = {
