@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import launchers
 from slurmgen.cluster import additions, choice, limits
-from slurmgen.cluster.limits import Ask
+from slurmgen.cluster.ask import Ask
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.gres import asked_gpus
 from slurmgen.spec.keys import COPIED_FIRST, COPIED_LAST, MEMORY, OPTIONS, Directive

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
 from slurmgen.spec.checks import refused_variable
-from slurmgen.spec.keys import OPTIONS
+from slurmgen.spec.keys import KEYS, OPTIONS
 from slurmgen.spec.refusals import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from slurmgen.cluster.profile import Profile, Reason, When
+    from slurmgen.cluster.profile.conditions import When
+    from slurmgen.cluster.profile.facts import Facts
+    from slurmgen.cluster.profile.options import Reason
     from slurmgen.source import KeyPath
 
 # Options of srun that the script writes from the job's own keys, or that change what they mean.
@@ -55,8 +57,9 @@ def _unknown(name: str, key: str, close: str | None) -> Refusal:
     )
 
 
-def check_profile(profile: Profile) -> Iterator[Conflict]:
+def check_profile(profile: Facts) -> Iterator[Conflict]:
     """Every conflict within a profile."""
+    yield from _check_defaults(profile)
     yield from _check_environment(profile.env, ("env",))
     yield from _check_srun(profile.srun, ("srun",))
     for index, addition in enumerate(profile.add):
@@ -70,6 +73,25 @@ def check_profile(profile: Profile) -> Iterator[Conflict]:
     yield from _check_conditions(profile)
     yield from _check_sources(profile)
     yield from _check_ports(profile)
+
+
+def _check_defaults(profile: Facts) -> Iterator[Conflict]:
+    from difflib import get_close_matches
+
+    takes = [name for name, key in KEYS.items() if key.in_profile]
+    for name in profile.defaults:
+        if name in takes:
+            continue
+        plain = name.replace("-", "_").lower()
+        close = [] if name in KEYS else get_close_matches(plain, takes, n=1)
+        refusal = Refusal(
+            f'"{name}" has no default in a profile',
+            why="it is what a job itself says, or takes more than one value"
+            if name in KEYS
+            else "it is no key of the job file, and every job would be refused",
+            fix=f"write {close[0]}" if close else "remove it",
+        )
+        yield Conflict(("defaults", name), ("defaults",), refusal)
 
 
 def _check_environment(env: Mapping[str, str], key: KeyPath) -> Iterator[Conflict]:
@@ -86,7 +108,7 @@ def _check_srun(words: Sequence[str], key: KeyPath) -> Iterator[Conflict]:
             yield Conflict((*key, index), (str(key[0]),), refusal)
 
 
-def _check_conditions(profile: Profile) -> Iterator[Conflict]:
+def _check_conditions(profile: Facts) -> Iterator[Conflict]:
     """What a condition or a QOS names is there."""
     kinds = [kind.name for kind in profile.node_types]
     known = {
@@ -107,7 +129,7 @@ def _check_conditions(profile: Profile) -> Iterator[Conflict]:
                 yield _conflict(place, f'there is no node type "{name}"', ", ".join(kinds))
 
 
-def _conditions(profile: Profile) -> Iterator[tuple[KeyPath, When]]:
+def _conditions(profile: Facts) -> Iterator[tuple[KeyPath, When]]:
     for index, addition in enumerate(profile.add):
         yield ("add", index), addition.when
     for index, limit in enumerate(profile.limits):
@@ -121,7 +143,7 @@ def _conditions(profile: Profile) -> Iterator[tuple[KeyPath, When]]:
             yield (key, name), reason.when
 
 
-def _check_sources(profile: Profile) -> Iterator[Conflict]:
+def _check_sources(profile: Facts) -> Iterator[Conflict]:
     """Every block names documents of `sources`."""
     for place, names in cited(profile):
         for name in names:
@@ -155,7 +177,7 @@ def cited(model: object, place: KeyPath = ()) -> Iterator[tuple[KeyPath, tuple[s
                 yield from cited(value, (*place, key))
 
 
-def _check_ports(profile: Profile) -> Iterator[Conflict]:
+def _check_ports(profile: Facts) -> Iterator[Conflict]:
     port = profile.rendezvous.port
     if port is not None and port.first + port.count > 65_536:
         yield Conflict(
@@ -169,7 +191,7 @@ def _check_ports(profile: Profile) -> Iterator[Conflict]:
         )
 
 
-def _check_names(profile: Profile) -> Iterator[Conflict]:
+def _check_names(profile: Facts) -> Iterator[Conflict]:
     """Node types and partitions name each other."""
     kinds = [kind.name for kind in profile.node_types]
     named = [partition.name for partition in profile.partitions if partition.unnamed is None]

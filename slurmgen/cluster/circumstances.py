@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.spec.time import limit_seconds
 
 if TYPE_CHECKING:
-    from slurmgen.cluster.limits import Ask
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import Profile, When
     from slurmgen.spec.job import JobSpec
 

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from slurmgen.cluster import inventory, versions
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
-from slurmgen.launchers import Layout, Problem
+from slurmgen.launchers import Problem
 from slurmgen.spec.keys import MEMORY, OPTIONS
 
 if TYPE_CHECKING:
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.circumstances import Circumstances
     from slurmgen.cluster.profile import NodeType, Partition, Profile
     from slurmgen.spec.job import JobSpec
     from slurmgen.spec.keys import Directive
-
-
-class Ask(NamedTuple):
-    """What a job asks of each node.
-
-    node_type: None where the profile can't tell. gpu_type: as it is written; None: it is
-    not. gpus: on each node. cpus_per_task: None where it is left to the site.
-    """
-
-    node_type: NodeType | None
-    layout: Layout
-    gpu_type: str | None
-    gpus: int
-    cpus_per_task: int | None
 
 
 def choose_node_type(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from slurmgen.spec import readers, shapes
-from slurmgen.spec.keys import Key
+from slurmgen.spec.keys import KEYS, Key
 
 Word = Annotated[str, BeforeValidator(readers.word), WithJsonSchema(shapes.SCALAR)]
 Words = Annotated[
@@ -60,7 +60,7 @@ Command = Annotated[
     str | tuple[str, ...], BeforeValidator(readers.command), WithJsonSchema(shapes.COMMAND)
 ]
 OtherOptions = Annotated[
-    dict[str, str | None], BeforeValidator(readers.options), shapes.SbatchOptions()
+    dict[str, str | None], BeforeValidator(KEYS["sbatch"].kind.read), shapes.SbatchOptions()
 ]
 
 

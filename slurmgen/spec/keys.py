@@ -156,6 +156,14 @@ _REQUEUE, _REQUEUE_DEFAULTS = _readers(REQUEUE), _defaults(REQUEUE)
 # By the names of their models.
 BLOCKS = {"Requeue": REQUEUE, "Modules": MODULES, "Container": CONTAINER, "Setup": SETUP}
 
+
+def _options(value: Any) -> dict[str, str | None]:
+    """`sbatch:`, whose options are imported only for a job that has it."""
+    from slurmgen.spec.options import read_options
+
+    return read_options(value, OPTIONS)
+
+
 # --- the job file --------------------------------------------------------------------------
 
 KEYS = {
@@ -350,7 +358,7 @@ KEYS = {
         needs="time: 4h",
     ),
     "sbatch": Key(
-        kinds.OPTIONS,
+        Kind(_options),
         "other sbatch options; a site plugin's own as {value: …, plugin: true}",
         ("{hint: nomultithread, contiguous: true}",),
         default={},

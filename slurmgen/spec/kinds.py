@@ -62,7 +62,6 @@ EXPORT = Kind(readers.export)
 VARIABLES = Kind(readers.variables)
 SCRIPT = Kind(readers.script)
 COMMAND = Kind(readers.command)
-OPTIONS = Kind(readers.options)
 
 
 def one_of(*allowed: str) -> Kind:

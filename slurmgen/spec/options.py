@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from slurmgen.errors import Refusal
@@ -12,9 +13,10 @@ from slurmgen.spec.refusals import Conflict, Refusals
 from slurmgen.spec.values import check_option, decided_by
 
 
-def read_options(value: Any) -> dict[str, str | None]:
+def read_options(value: Any, keys: Container[str]) -> dict[str, str | None]:
     """Every option with its value, None for a flag; raises Refusals with all that is wrong.
 
+    keys: those of the job file that are called after an option, which don't go here.
     The option of a site's plugin is `{value: …, plugin: true}` and is taken as it is.
     """
     if not isinstance(value, dict):
@@ -34,7 +36,7 @@ def read_options(value: Any) -> dict[str, str | None]:
                     why="Slurm takes the last one",
                     fix="keep one",
                 )
-            read[option] = _option(str(name), given)
+            read[option] = _option(str(name), given, keys)
         except Refusal as refusal:
             wrong.append(Conflict(("sbatch", str(name)), ("sbatch",), refusal))
     if wrong:
@@ -42,10 +44,10 @@ def read_options(value: Any) -> dict[str, str | None]:
     return read
 
 
-def _option(name: str, value: Any) -> str | None:
+def _option(name: str, value: Any, keys: Container[str]) -> str | None:
     if isinstance(value, dict):
         return _plugin_option(name, value)
-    key = decided_by(name)
+    key = decided_by(name, keys)
     if key is not None:
         raise Refusal(
             f"{name} does not belong under sbatch",

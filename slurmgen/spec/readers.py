@@ -409,13 +409,6 @@ def variables(value: Any) -> dict[str, Any]:
     return read
 
 
-def options(value: Any) -> dict[str, str | None]:
-    """`sbatch:`, whose catalogue is imported only for a job that has it."""
-    from slurmgen.spec.options import read_options
-
-    return read_options(value)
-
-
 words = _all(word)
 paths = _all(path)
 module_names = _all(_module)

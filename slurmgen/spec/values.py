@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.errors import Refusal
 from slurmgen.quoting import check_directive
 from slurmgen.spec import catalog
-from slurmgen.spec.keys import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
 # Options that are no property of a job, or would take it out of slurmgen's hands.
 _NOT_FOR_A_SCRIPT = {
@@ -104,10 +103,13 @@ def is_for_a_script(name: str) -> bool:
     return name not in _NOT_FOR_A_SCRIPT
 
 
-def decided_by(name: str) -> str | None:
-    """The job file's own key for an option, or the keys it follows from."""
+def decided_by(name: str, keys: Container[str]) -> str | None:
+    """The job file's own key for an option, or the keys it follows from.
+
+    keys: those that are called after an option.
+    """
     squeezed = name.replace("-", "_")
-    return squeezed if squeezed in OPTIONS else _DECIDED.get(name.replace("_", "-"))
+    return squeezed if squeezed in keys else _DECIDED.get(name.replace("_", "-"))
 
 
 def _unknown(name: str) -> Refusal:

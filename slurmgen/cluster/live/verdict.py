@@ -20,7 +20,7 @@ from slurmgen.spec.time import format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from slurmgen.cluster.limits import Ask
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.live.facts import Facts, Partition
     from slurmgen.cluster.profile import NodeType
     from slurmgen.launchers import Problem

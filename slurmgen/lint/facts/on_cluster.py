@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from slurmgen.cluster import limits
+from slurmgen.cluster.ask import Ask
 from slurmgen.errors import Refusal
 from slurmgen.launchers import Layout
 from slurmgen.spec import catalog, keys, readers
@@ -57,7 +58,7 @@ class Asked(NamedTuple):
     """A request in the words of a job file, as far as the checks look at it."""
 
     spec: JobSpec
-    ask: limits.Ask
+    ask: Ask
     directives: list[keys.Directive]
 
 
@@ -99,7 +100,7 @@ def asked(
     node_type = limits.choose_node_type(spec, profile, gpu_type, gpus, problems)
     each = request.tasks_per_node or 1
     cpus = request.cpus_per_task or (request.cpus_per_gpu or 0) * gpus // each or 1
-    ask = limits.Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
+    ask = Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
     written = [
         keys.Directive(directive.option, directive.value, (directive.option.replace("-", "_"),))
         for directive in request.directives

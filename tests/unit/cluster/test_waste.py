@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurmgen.cluster import waste
-from slurmgen.cluster.limits import Ask
+from slurmgen.cluster.ask import Ask
 from slurmgen.cluster.profile import NodeType, Partition, Profile
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.job import JobSpec

@@ -149,7 +149,7 @@ def _metadata(field: Any) -> list[Any]:
 @every_option
 def test_it_does_not_go_under_sbatch(name: str) -> None:
     with pytest.raises(Refusals) as caught:
-        read_options({OPTIONS[name]: "1"})
+        read_options({OPTIONS[name]: "1"}, OPTIONS)
     assert [p.refusal.fix for p in caught.value.problems] == [
         f"write {name} at the top of the job file"
     ]
