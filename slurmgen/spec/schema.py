@@ -48,9 +48,9 @@ def schema_text(kind: str) -> str:
 
 
 def _add_examples(properties: dict[str, Any], keys: Mapping[str, Key]) -> None:
-    for name, key in keys.items():
-        if key.examples:
-            properties[name]["examples"] = [_value(example) for example in key.examples]
+    for name, shape in properties.items():
+        if keys[name].examples:
+            shape["examples"] = [_value(example) for example in keys[name].examples]
 
 
 def _value(example: str) -> Any:

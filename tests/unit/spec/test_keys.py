@@ -158,10 +158,10 @@ def test_it_does_not_go_under_sbatch(name: str) -> None:
 def test_directives_and_imported_keys_have_one_order() -> None:
     together = [n for n in OPTIONS if n not in ("cpus_per_gpu", "mem_per_cpu", "mem_per_gpu")]
     text = "".join(f"{name}: {KEYS[name].examples[0]}\n" for name in together)
-    text = text.replace("ntasks_per_node: 4\n", "ntasks_per_node: 4\nsbatch: {wckey: mine}\n")
+    text = text.replace("ntasks_per_node: 4\n", "ntasks_per_node: 4\nsbatch: {nice: 10}\n")
     expected = [OPTIONS[name] for name in together if name not in ("gpus_per_node",)]
     script = script_of(text + "script: 'true'\n")
-    assert options(script) == [*expected, "wckey"]
+    assert options(script) == [*expected, "nice"]
     imported = list(yaml.safe_load(import_script(script, name="x").text))
     assert imported == sorted(imported, key=list(KEYS).index)
     assert set(together) <= set(imported)

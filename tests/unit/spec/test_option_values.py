@@ -6,7 +6,6 @@ import pytest
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
-from slurmgen.spec.keys import OPTIONS
 from slurmgen.spec.values import GRAMMARS, check_option
 
 READ = {
@@ -132,8 +131,6 @@ def test_names_are_whole_and_either_spelling_will_do() -> None:
 def test_what_the_table_says_of_values_is_said_of_them() -> None:
     named = {option.grammar for option in catalog.options().values() if option.grammar}
     assert named == set(GRAMMARS)
-    # An option with a key of its own is read by that.
-    assert [name for name in OPTIONS.values() if catalog.options()[name].grammar] == []
 
 
 def test_one_name_has_another_argument_for_srun() -> None:
