@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.cluster import inventory, versions
+from slurmgen.cluster import inventory
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
 from slurmgen.launchers import Problem
@@ -96,6 +96,8 @@ def check(
     if profile.memory == "omit":
         _check_memory_option(spec, profile, problems)
     if profile.slurm is not None:
+        from slurmgen.cluster import versions
+
         versions.check(spec, profile, problems)
     if ask.gpus:
         _check_gpus(profile, ask, problems)
