@@ -13,7 +13,7 @@ from slurmgen import launchers
 from slurmgen.cluster import additions, choice, limits
 from slurmgen.cluster.ask import Ask
 from slurmgen.launchers import Layout, Problem
-from slurmgen.spec.gres import asked_gpus
+from slurmgen.spec.gres import NO_GPUS
 from slurmgen.spec.keys import COPIED_FIRST, COPIED_LAST, MEMORY, OPTIONS, Directive
 from slurmgen.spec.requeue import MAX_RESTARTS
 from slurmgen.spec.time import limit_seconds
@@ -21,6 +21,7 @@ from slurmgen.spec.time import limit_seconds
 if TYPE_CHECKING:
     from slurmgen.cluster.additions import Added
     from slurmgen.cluster.profile import NodeType, Profile, Rendezvous
+    from slurmgen.spec.array import Array
     from slurmgen.spec.job import JobSpec
     from slurmgen.spec.setup import Setup
     from slurmgen.variables import Value
@@ -63,7 +64,7 @@ class JobPlan(NamedTuple):
     mem: tuple[str, str] | None
     time: int | None
     distribution: str
-    array: str | None
+    array: Array | None
     setup: Setup
     module_use: tuple[str, ...]
     modules: tuple[str, ...]
@@ -113,7 +114,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     """
     if choice.is_open(spec):
         return _resolve_choice(spec, profile, source)
-    given_type, gpus = asked_gpus(spec.gpus_per_node)
+    given_type, gpus = spec.gpus_per_node or NO_GPUS
     job_name = spec.job_name or PurePath(source).stem or "job"
     if spec.script is not None:
         return _with_own_script(spec, profile, source, job_name)
@@ -226,7 +227,7 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
         problems: list[Problem] = []
         limits.refuse_closed(profile, problems)
         raise PlanError(problems)
-    gpu_type, gpus = asked_gpus(spec.gpus_per_node)
+    gpu_type, gpus = spec.gpus_per_node or NO_GPUS
     directives = tuple(directives_as_given(spec, profile))
     per_node = spec.ntasks_per_node or 1
     cpus = None if spec.cpus_per_task == "default" else spec.cpus_per_task or 1
@@ -317,7 +318,7 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask, added: Added) -> list
     for key, option in COPIED_FIRST.items():
         value = values.get(key) or select.get(key)
         if value is not None:
-            found.append(Directive(option, value, (key,)))
+            found.append(Directive(option, str(value), (key,)))
     found.append(Directive("nodes", str(spec.nodes), ("nodes",)))
     if spec.ntasks is not None or layout.ntasks != spec.nodes * layout.ntasks_per_node:
         found.append(Directive("ntasks", str(layout.ntasks), ("ntasks",)))
@@ -339,7 +340,7 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask, added: Added) -> list
             value = {"signal": signal, "open_mode": "append"}.get(key)
             origin = ("requeue",)
         if value is not None:
-            found.append(Directive(option, value, origin))
+            found.append(Directive(option, str(value), origin))
     if spec.requeue is not None:
         found.append(Directive("requeue" if spec.requeue else "no-requeue", None, ("requeue",)))
     for option, value in added.sbatch.items():

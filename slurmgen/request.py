@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
+from slurmgen.spec.gres import Gpus
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.nodes import expand_hostlist
 from slurmgen.spec.time import parse_time
@@ -29,13 +30,6 @@ _GPU = re.compile(r"(?:gres[/:])?gpu(?:[:=](?P<rest>.*))?")
 _TYPED = re.compile(
     r"(?:(?P<kind>[A-Za-z][\w.+-]*|\d+g\.\d+gb[\w.+-]*|\d+[A-Za-z][\w.+-]*):)?(?P<count>\d{1,6})"
 )
-
-
-class Gpus(NamedTuple):
-    """`[type:]count`, several of them added; kind: the type, None where none or several."""
-
-    kind: str | None
-    number: int
 
 
 class _Value:

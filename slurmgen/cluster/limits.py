@@ -383,9 +383,7 @@ def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Probl
 def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
     if spec.array is None or profile.max_array_size is None:
         return
-    from slurmgen.spec.array import parse_array
-
-    highest = parse_array(spec.array).max_index
+    highest = spec.array.max_index
     if highest >= profile.max_array_size:
         refuse(
             problems,

@@ -123,9 +123,8 @@ def _resources(spec: JobSpec) -> Iterator[Conflict]:
 
 def _shape(spec: JobSpec) -> Iterator[Conflict]:
     from slurmgen import launchers
-    from slurmgen.spec.gres import asked_gpus
 
-    _, gpus = asked_gpus(spec.gpus_per_node)
+    gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     try:
         launchers.find(spec.launcher).layout(spec, gpus)
     except launchers.Problem as problem:
@@ -369,9 +368,7 @@ _LOSES_STATUS = {
 
 def _binding(spec: JobSpec) -> Iterator[Conflict]:
     """Binding tasks to GPUs hides the node's other GPUs from them."""
-    from slurmgen.spec.gres import asked_gpus
-
-    _, gpus = asked_gpus(spec.gpus_per_node)
+    gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     for option in ("gpu-bind", "tres-bind"):
         value = spec.sbatch.get(option)
         if value is not None and "none" not in value and gpus > 1:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
-from slurmgen.spec import readers, shapes
+from slurmgen.spec import array, readers, shapes
+from slurmgen.spec.gres import Gpus
 from slurmgen.spec.keys import KEYS, Key
 
 Word = Annotated[str, BeforeValidator(readers.word), WithJsonSchema(shapes.SCALAR)]
@@ -34,7 +35,7 @@ Exclusive = Annotated[
     str | None, BeforeValidator(readers.exclusive), WithJsonSchema(shapes.EXCLUSIVE)
 ]
 OpenMode = Annotated[str, BeforeValidator(readers.open_mode), WithJsonSchema(shapes.OPEN_MODE)]
-GpuCount = Annotated[str, BeforeValidator(readers.gpus), WithJsonSchema(shapes.GPUS)]
+GpuCount = Annotated[InstanceOf[Gpus], BeforeValidator(readers.gpus), WithJsonSchema(shapes.GPUS)]
 NodeCount = Annotated[int, BeforeValidator(readers.node_count), WithJsonSchema(shapes.NODES)]
 Time = Annotated[str, BeforeValidator(readers.time), WithJsonSchema(shapes.TIME)]
 Memory = Annotated[str, BeforeValidator(readers.memory), WithJsonSchema(shapes.MEMORY)]
@@ -42,7 +43,9 @@ Gres = Annotated[str, BeforeValidator(readers.gres), WithJsonSchema(shapes.TEXT_
 HostList = Annotated[str, BeforeValidator(readers.host_list), WithJsonSchema(shapes.TEXT_OR_LIST)]
 Constraint = Annotated[str, BeforeValidator(readers.constraint), WithJsonSchema(shapes.SCALAR)]
 Begin = Annotated[str, BeforeValidator(readers.begin), WithJsonSchema(shapes.SCALAR)]
-Array = Annotated[str, BeforeValidator(readers.array), WithJsonSchema(shapes.RANGES)]
+Array = Annotated[
+    InstanceOf[array.Array], BeforeValidator(readers.array), WithJsonSchema(shapes.RANGES)
+]
 Dependency = Annotated[str, BeforeValidator(readers.dependency), WithJsonSchema(shapes.SCALAR)]
 Signal = Annotated[str, BeforeValidator(readers.signal), WithJsonSchema(shapes.SCALAR)]
 RequeueSignal = Annotated[

@@ -8,7 +8,7 @@ Pydantic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slurmgen.errors import Refusal
 from slurmgen.quoting import (
@@ -20,6 +20,10 @@ from slurmgen.quoting import (
     split_expansions,
 )
 from slurmgen.spec.refusals import Conflict, Refusals
+
+if TYPE_CHECKING:
+    from slurmgen.spec.array import Array
+    from slurmgen.spec.gres import Gpus
 
 Reader = Callable[[Any], Any]
 
@@ -221,11 +225,21 @@ def identifier(value: Any) -> str:
     return given
 
 
-def gpus(value: Any) -> str:
-    """The GPUs of a node as `[type:]count`."""
-    from slurmgen.spec.gres import format_gpus, parse_gpus
+def gpus(value: Any) -> Gpus:
+    """The GPUs of a node."""
+    from slurmgen.spec.gres import Gpus, parse_gpus
 
-    return format_gpus(*parse_gpus(text(value)))
+    return value if isinstance(value, Gpus) else parse_gpus(text(value))
+
+
+def array(value: Any) -> Array:
+    """The tasks of an array; a list is joined by commas."""
+    from slurmgen.spec.array import Array, parse_array
+
+    if isinstance(value, Array):
+        return value
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return parse_array(",".join(map(text, items)))
 
 
 def exclusive(value: Any) -> str | None:
@@ -422,7 +436,6 @@ gres = _joined(_grammar("gres", "parse_gres"))
 host_list = _joined(_grammar("nodes", "canonical_hostlist"))
 constraint = _grammar("constraint", "canonical_constraint")
 begin = _grammar("begin", "canonical_begin")
-array = _joined(_grammar("array", "canonical_array"))
 dependency = _grammar("dependency", "canonical_dependency")
 signal = _grammar("signal", "canonical_signal")
 requeue_signal = _grammar("requeue", "requeue_signal")
