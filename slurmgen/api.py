@@ -72,7 +72,7 @@ class Job:
 
     @property
     def spec(self) -> JobSpec:
-        """The keys, each in its canonical spelling."""
+        """The keys; `str()` of each value is its canonical spelling."""
         return self._planned.spec
 
     @property

@@ -16,7 +16,6 @@ from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.gres import NO_GPUS
 from slurmgen.spec.keys import COPIED_FIRST, COPIED_LAST, MEMORY, OPTIONS, Directive
 from slurmgen.spec.requeue import MAX_RESTARTS
-from slurmgen.spec.time import limit_seconds
 
 if TYPE_CHECKING:
     from slurmgen.cluster.additions import Added
@@ -175,7 +174,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         if cpus_per_task is None
         else max(1, cpus_per_task // layout.nproc_per_task),
         mem=mem,
-        time=limit_seconds(spec.time),
+        time=spec.time.seconds if spec.time is not None else None,
         distribution=distribution or "block",
         array=spec.array,
         setup=setup,
@@ -246,7 +245,7 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
         cpus_per_task=cpus,
         cpus_per_rank=cpus,
         mem=next(((d.option, d.value or "") for d in directives if d.option in _MEMORY), None),
-        time=limit_seconds(spec.time),
+        time=spec.time.seconds if spec.time is not None else None,
         distribution="block",
         array=spec.array,
         setup=spec.setup,

@@ -147,10 +147,9 @@ def _python(spec: JobSpec) -> Iterator[Conflict]:
 
 def _times(spec: JobSpec) -> Iterator[Conflict]:
     from slurmgen.spec.begin import offset_seconds
-    from slurmgen.spec.time import limit_seconds, parse_time
 
-    most = limit_seconds(spec.time)
-    least = parse_time(spec.time_min) if spec.time_min is not None else most
+    most = spec.time.seconds if spec.time is not None else None
+    least = spec.time_min.seconds if spec.time_min is not None else most
     left = offset_seconds(spec.deadline) if spec.deadline is not None else None
     if left is not None and least is not None and least > left:
         yield _conflict(
@@ -319,7 +318,7 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
     if spec.requeue is None or isinstance(spec.requeue, bool):
         return
     from slurmgen.spec.requeue import EARLY_SECONDS, signal_seconds
-    from slurmgen.spec.time import format_time, limit_seconds
+    from slurmgen.spec.time import format_time
 
     signal = None if isinstance(spec.requeue, str) else spec.requeue.signal
     if signal is not None and spec.signal is not None:
@@ -343,7 +342,8 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
     if signal is None:
         return
     times = ((spec.time, "time"), (spec.time_min, "time_min"))
-    for key, limit in ((key, limit_seconds(text)) for text, key in times):
+    for given, key in times:
+        limit = given.seconds if given is not None else None
         needed = signal_seconds(signal) + EARLY_SECONDS
         if limit is not None and limit <= needed:
             yield _conflict(

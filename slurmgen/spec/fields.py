@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 from slurmgen.spec import array, readers, shapes
 from slurmgen.spec.gres import Gpus
 from slurmgen.spec.keys import KEYS, Key
+from slurmgen.spec.time import Duration
 
 Word = Annotated[str, BeforeValidator(readers.word), WithJsonSchema(shapes.SCALAR)]
 Words = Annotated[
@@ -37,7 +38,10 @@ Exclusive = Annotated[
 OpenMode = Annotated[str, BeforeValidator(readers.open_mode), WithJsonSchema(shapes.OPEN_MODE)]
 GpuCount = Annotated[InstanceOf[Gpus], BeforeValidator(readers.gpus), WithJsonSchema(shapes.GPUS)]
 NodeCount = Annotated[int, BeforeValidator(readers.node_count), WithJsonSchema(shapes.NODES)]
-Time = Annotated[str, BeforeValidator(readers.time), WithJsonSchema(shapes.TIME)]
+Time = Annotated[str, BeforeValidator(readers.time_text), WithJsonSchema(shapes.TIME)]
+TimeLimit = Annotated[
+    InstanceOf[Duration], BeforeValidator(readers.time), WithJsonSchema(shapes.TIME)
+]
 Memory = Annotated[str, BeforeValidator(readers.memory), WithJsonSchema(shapes.MEMORY)]
 Gres = Annotated[str, BeforeValidator(readers.gres), WithJsonSchema(shapes.TEXT_OR_LIST)]
 HostList = Annotated[str, BeforeValidator(readers.host_list), WithJsonSchema(shapes.TEXT_OR_LIST)]

@@ -84,8 +84,8 @@ class JobSpec(SpecModel):
     exclude: f.HostList | None = given(KEYS["exclude"])
     licenses: f.Licenses | None = given(KEYS["licenses"])
 
-    time: f.Time | None = given(KEYS["time"])
-    time_min: f.Time | None = given(KEYS["time_min"])
+    time: f.TimeLimit | None = given(KEYS["time"])
+    time_min: f.TimeLimit | None = given(KEYS["time_min"])
     begin: f.Begin | None = given(KEYS["begin"])
     deadline: f.Begin | None = given(KEYS["deadline"])
     array: f.Array | None = given(KEYS["array"])

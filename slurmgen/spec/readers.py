@@ -24,6 +24,7 @@ from slurmgen.spec.refusals import Conflict, Refusals
 if TYPE_CHECKING:
     from slurmgen.spec.array import Array
     from slurmgen.spec.gres import Gpus
+    from slurmgen.spec.time import Duration
 
 Reader = Callable[[Any], Any]
 
@@ -232,6 +233,13 @@ def gpus(value: Any) -> Gpus:
     return value if isinstance(value, Gpus) else parse_gpus(text(value))
 
 
+def time(value: Any) -> Duration:
+    """A time limit."""
+    from slurmgen.spec.time import Duration, duration
+
+    return value if isinstance(value, Duration) else duration(text(value))
+
+
 def array(value: Any) -> Array:
     """The tasks of an array; a list is joined by commas."""
     from slurmgen.spec.array import Array, parse_array
@@ -430,7 +438,7 @@ bash_lines = _all(bash)
 name_list = _joined(identifier)
 licenses = _joined(_license_list)
 node_count = _grammar("nodes", "check_node_count")
-time = _grammar("time", "canonical_time")
+time_text = _grammar("time", "canonical_time")
 memory = _grammar("memory", "canonical_memory")
 gres = _joined(_grammar("gres", "parse_gres"))
 host_list = _joined(_grammar("nodes", "canonical_hostlist"))

@@ -51,7 +51,7 @@ def job_file(tmp_path: Path) -> Path:
 
 def test_a_job_file(job_file: Path) -> None:
     job = Job.load(job_file)
-    assert (job.plan.world_size, job.spec.time, job.cluster) == (8, "01:00:00", "generic")
+    assert (job.plan.world_size, str(job.spec.time), job.cluster) == (8, "01:00:00", "generic")
     command = [sys.executable, "-m", "slurmgen", "render", "job.yaml"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     printed = subprocess.run(command, cwd=job_file.parent, env=env, capture_output=True, text=True)
