@@ -8,11 +8,12 @@ from slurmgen import directives
 from slurmgen.diagnostics import ERROR, Diagnostic, Location
 from slurmgen.errors import InvalidInput
 from slurmgen.spec import catalog
+from slurmgen.spec.keys import MEMORY, OPTIONS
 
 if TYPE_CHECKING:
     from slurmgen.plan import JobPlan
 
-_DECIDED = catalog.DECIDED_BY_THE_PLAN | {"mem", "mem-per-cpu", "mem-per-gpu"}
+_DECIDED = catalog.decided_by_the_plan() | {OPTIONS[key] for key in MEMORY}
 
 
 def check_script(text: str, plan: JobPlan) -> None:

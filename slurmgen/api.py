@@ -24,8 +24,12 @@ from slurmgen.errors import InvalidInput, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    # A type checker knows it, whatever is installed.
+    from typing_extensions import Unpack
+
     from slurmgen.diagnostics import Diagnostic
     from slurmgen.plan import JobPlan
+    from slurmgen.spec.given import Keys
     from slurmgen.spec.job import JobSpec
 
 PathLike = str | os.PathLike[str]
@@ -39,8 +43,8 @@ class Job:
     Raises InvalidInput with every error, UsageError, UnavailableError.
     """
 
-    def __init__(self, *, cluster: PathLike | None = None, **keys: Any) -> None:
-        self._keys: dict[str, Any] | None = keys
+    def __init__(self, *, cluster: PathLike | None = None, **keys: Unpack[Keys]) -> None:
+        self._keys: Keys | None = keys
         self._path = ""
         self._set: dict[str, Any] = {}
         self._planned = pipeline.plan_keys(keys, cluster=_text(cluster))
@@ -68,7 +72,7 @@ class Job:
 
     @property
     def spec(self) -> JobSpec:
-        """The keys, each in its canonical spelling."""
+        """The keys; `str()` of each value is its canonical spelling."""
         return self._planned.spec
 
     @property

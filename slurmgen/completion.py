@@ -205,9 +205,9 @@ def _templates() -> list[tuple[str, str]]:
 
 
 def _keys() -> list[tuple[str, str]]:
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.spec.keys import KEYS
 
-    return [(f"{name}=", field.description or "") for name, field in JobSpec.model_fields.items()]
+    return [(f"{name}=", key.description) for name, key in KEYS.items()]
 
 
 _FILES = ("COMMAND", "FILE", "FOLDER", "SCRIPT")

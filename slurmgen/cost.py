@@ -26,9 +26,7 @@ def cost_lines(plan: JobPlan) -> list[str]:
     unit, amount = ("GPU-hours", gpus * hours) if gpus else ("CPU-hours", cpus * hours)
     cost = f"costs  at most {amount:,.1f} {unit}: {gpus or cpus} x {hours:,.2f} h"
     if plan.array is not None:
-        from slurmgen.spec.array import parse_array
-
-        tasks = parse_array(plan.array).tasks
+        tasks = plan.array.tasks
         cost += f", times {tasks} array tasks = {amount * tasks:,.1f} {unit}"
     return [*lines, cost]
 

@@ -11,27 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import launchers
 from slurmgen.cluster import additions, choice, limits
-from slurmgen.cluster.limits import Ask
+from slurmgen.cluster.ask import Ask
 from slurmgen.launchers import Layout, Problem
-from slurmgen.spec.gres import asked_gpus
+from slurmgen.spec.gres import NO_GPUS
+from slurmgen.spec.keys import COPIED_FIRST, COPIED_LAST, MEMORY, OPTIONS, Directive
 from slurmgen.spec.requeue import MAX_RESTARTS
-from slurmgen.spec.time import limit_seconds
 
 if TYPE_CHECKING:
     from slurmgen.cluster.additions import Added
     from slurmgen.cluster.profile import NodeType, Profile, Rendezvous
-    from slurmgen.source import KeyPath
+    from slurmgen.spec.array import Array
     from slurmgen.spec.job import JobSpec
     from slurmgen.spec.setup import Setup
     from slurmgen.variables import Value
-
-
-class Directive(NamedTuple):
-    """One `#SBATCH --option=value` line (`value` None: a flag) and its origin."""
-
-    option: str
-    value: str | None
-    key: KeyPath
 
 
 class Requeue(NamedTuple):
@@ -71,7 +63,7 @@ class JobPlan(NamedTuple):
     mem: tuple[str, str] | None
     time: int | None
     distribution: str
-    array: str | None
+    array: Array | None
     setup: Setup
     module_use: tuple[str, ...]
     modules: tuple[str, ...]
@@ -113,31 +105,6 @@ class PlanError(ValueError):
         self.problems = problems
 
 
-# Keys that become the option of the same name, in the order in which they are rendered.
-_BEFORE = ("comment", "account", "partition", "qos", "reservation", "constraint")
-_AFTER = (
-    "nodelist",
-    "exclude",
-    "licenses",
-    "time",
-    "time_min",
-    "begin",
-    "deadline",
-    "array",
-    "dependency",
-    "signal",
-    "mail_type",
-    "mail_user",
-    "output",
-    "error",
-    "input",
-    "open_mode",
-    "chdir",
-    "export",
-)
-_OPTIONS = {key: key.replace("_", "-") for key in (*_BEFORE, *_AFTER)}
-
-
 def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> JobPlan:
     """Decide everything about `spec` on the cluster of `profile`.
 
@@ -146,7 +113,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     """
     if choice.is_open(spec):
         return _resolve_choice(spec, profile, source)
-    given_type, gpus = asked_gpus(spec.gpus_per_node)
+    given_type, gpus = spec.gpus_per_node or NO_GPUS
     job_name = spec.job_name or PurePath(source).stem or "job"
     if spec.script is not None:
         return _with_own_script(spec, profile, source, job_name)
@@ -207,7 +174,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
         if cpus_per_task is None
         else max(1, cpus_per_task // layout.nproc_per_task),
         mem=mem,
-        time=limit_seconds(spec.time),
+        time=spec.time.seconds if spec.time is not None else None,
         distribution=distribution or "block",
         array=spec.array,
         setup=setup,
@@ -259,8 +226,8 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
         problems: list[Problem] = []
         limits.refuse_closed(profile, problems)
         raise PlanError(problems)
-    gpu_type, gpus = asked_gpus(spec.gpus_per_node)
-    directives = tuple(Directive(*given) for given in directives_as_given(spec, profile))
+    gpu_type, gpus = spec.gpus_per_node or NO_GPUS
+    directives = tuple(directives_as_given(spec, profile))
     per_node = spec.ntasks_per_node or 1
     cpus = None if spec.cpus_per_task == "default" else spec.cpus_per_task or 1
     return JobPlan(
@@ -278,7 +245,7 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
         cpus_per_task=cpus,
         cpus_per_rank=cpus,
         mem=next(((d.option, d.value or "") for d in directives if d.option in _MEMORY), None),
-        time=limit_seconds(spec.time),
+        time=spec.time.seconds if spec.time is not None else None,
         distribution="block",
         array=spec.array,
         setup=spec.setup,
@@ -297,7 +264,7 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
     )
 
 
-_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+_MEMORY = tuple(OPTIONS[key] for key in MEMORY)
 
 
 def _vendor(profile: Profile, node_type: NodeType | None) -> str:
@@ -347,10 +314,10 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask, added: Added) -> list
     select = ask.node_type.select.given() if ask.node_type else {}
     values = spec.__dict__
     found: list[Directive] = []
-    for key in _BEFORE:
+    for key, option in COPIED_FIRST.items():
         value = values.get(key) or select.get(key)
         if value is not None:
-            found.append(Directive(_OPTIONS[key], value, (key,)))
+            found.append(Directive(option, str(value), (key,)))
     found.append(Directive("nodes", str(spec.nodes), ("nodes",)))
     if spec.ntasks is not None or layout.ntasks != spec.nodes * layout.ntasks_per_node:
         found.append(Directive("ntasks", str(layout.ntasks), ("ntasks",)))
@@ -364,7 +331,7 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask, added: Added) -> list
         scope = None if spec.exclusive == "true" else spec.exclusive
         found.append(Directive("exclusive", scope, ("exclusive",)))
     requeue = None if isinstance(spec.requeue, bool) else spec.requeue
-    for key in _AFTER:
+    for key, option in COPIED_LAST.items():
         value, origin = values.get(key), (key,)
         if value is None and requeue is not None:
             # A job that starts again would truncate the log of its run before.
@@ -372,7 +339,7 @@ def _directives(spec: JobSpec, profile: Profile, ask: Ask, added: Added) -> list
             value = {"signal": signal, "open_mode": "append"}.get(key)
             origin = ("requeue",)
         if value is not None:
-            found.append(Directive(_OPTIONS[key], value, origin))
+            found.append(Directive(option, str(value), origin))
     if spec.requeue is not None:
         found.append(Directive("requeue" if spec.requeue else "no-requeue", None, ("requeue",)))
     for option, value in added.sbatch.items():
@@ -407,10 +374,10 @@ def _typed(ask: Ask, count: int) -> str:
 
 
 def _memory_directives(spec: JobSpec, ask: Ask) -> list[Directive]:
-    for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
+    for key in MEMORY:
         value = getattr(spec, key)
         if value is not None:
-            return [Directive(key.replace("_", "-"), value, (key,))]
+            return [Directive(OPTIONS[key], value, (key,))]
     node_type = ask.node_type
     if node_type is not None and node_type.mem_per_gpu is not None and ask.gpus:
         return [Directive("mem-per-gpu", node_type.mem_per_gpu, ("mem_per_gpu",))]

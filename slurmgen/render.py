@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from slurmgen.plan import Directive, JobPlan
+    from slurmgen.plan import JobPlan
+    from slurmgen.spec.keys import Directive
     from slurmgen.spec.setup import Container
 
 # sbatch refuses a larger script (SchedulerParameters=max_script_size, 4 MiB by default).

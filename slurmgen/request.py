@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
+from slurmgen.spec import catalog
+from slurmgen.spec.gres import Gpus
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.nodes import expand_hostlist
 from slurmgen.spec.time import parse_time
@@ -22,32 +24,12 @@ if TYPE_CHECKING:
 
     from slurmgen.directives import Directive, DirectiveBlock
 
-# What sbatch keeps for the next component of a heterogeneous job (`reset_each_pass` of
-# src/common/slurm_opt.c is not set for them).
-_JOB_WIDE = frozenset(
-    """
-    account acctg-freq array batch begin chdir cluster cluster-constraint clusters comment
-    container container-id container-type context deadline delay-boot dependency error
-    exclude export export-file extra get-user-env gid hold input job-name
-    kill-on-invalid-dep mcs-label mem mem-update nice no-kill no-requeue oom-kill-step
-    open-mode output prefer priority profile propagate qos reboot requeue reservation
-    signal stepmgr time time-min uid wait wait-all-nodes wckey
-    """.split()
-)
-_ALIASES = {"tasks-per-node": "ntasks-per-node", "cluster": "clusters"}
 _NODES = re.compile(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?")
 _FACTORS = {"": 1, "k": 1024, "m": 1024 * 1024}
 _GPU = re.compile(r"(?:gres[/:])?gpu(?:[:=](?P<rest>.*))?")
 _TYPED = re.compile(
     r"(?:(?P<kind>[A-Za-z][\w.+-]*|\d+g\.\d+gb[\w.+-]*|\d+[A-Za-z][\w.+-]*):)?(?P<count>\d{1,6})"
 )
-
-
-class Gpus(NamedTuple):
-    """`[type:]count`, several of them added; kind: the type, None where none or several."""
-
-    kind: str | None
-    number: int
 
 
 class _Value:
@@ -91,7 +73,7 @@ class Request:
         """is_known: False where something else (`#PBS`) has a say in it."""
         self.directives = tuple(directives)
         self.is_known = is_known
-        self._last = {_ALIASES.get(d.option, d.option): d for d in self.directives}
+        self._last = {catalog.ALIASES.get(d.option, d.option): d for d in self.directives}
         requeue, no_requeue = self._last.get("requeue"), self._last.get("no-requeue")
         if requeue is not None and no_requeue is not None:
             # One takes back the other.
@@ -100,7 +82,7 @@ class Request:
     def directive(self, name: str) -> Directive | None:
         """The one that counts, by its long name with dashes or underscores."""
         option = name.replace("_", "-")
-        return self._last.get(_ALIASES.get(option, option))
+        return self._last.get(catalog.ALIASES.get(option, option))
 
     def value(self, name: str) -> str | None:
         """The value as it is written, None where the option or its value is not given."""
@@ -318,10 +300,11 @@ class Request:
 def requests(block: DirectiveBlock) -> tuple[Request, ...]:
     """What each component of the job asks for; one, unless the job is heterogeneous."""
     found = []
+    job_wide = catalog.job_wide()
     for component in range(block.components):
         own = [d for d in block.directives if d.component == component]
         inherited = [
-            d for d in block.directives if d.component < component and d.option in _JOB_WIDE
+            d for d in block.directives if d.component < component and d.option in job_wide
         ]
         found.append(Request([*inherited, *own], is_known=not block.translated))
     return tuple(found)

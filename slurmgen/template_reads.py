@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from slurmgen.errors import Refusal
 from slurmgen.resources import templates_dir
-from slurmgen.spec.checks import Conflict, Refusals
+from slurmgen.spec.refusals import Conflict, Refusals
 
 if TYPE_CHECKING:
     import jinja2

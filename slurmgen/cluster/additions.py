@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.circumstances import Circumstances
-    from slurmgen.cluster.limits import Ask
     from slurmgen.cluster.profile import Profile
     from slurmgen.spec.job import JobSpec
 

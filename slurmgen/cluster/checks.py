@@ -7,27 +7,20 @@ from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
-from slurmgen.spec.checks import Conflict, refused_variable
-from slurmgen.spec.hints import OWN_KEYS
+from slurmgen.spec.checks import refused_variable
+from slurmgen.spec.keys import KEYS, OPTIONS
+from slurmgen.spec.refusals import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from slurmgen.cluster.profile import Profile, Reason, When
+    from slurmgen.cluster.profile.conditions import When
+    from slurmgen.cluster.profile.facts import Facts
+    from slurmgen.cluster.profile.options import Reason
     from slurmgen.source import KeyPath
 
 # Options of srun that the script writes from the job's own keys, or that change what they mean.
-_DECIDED = catalog.DECIDED_BY_THE_PLAN | {"kill-on-bad-exit", "wait", "export", "multi-prog"}
-_DECIDED_LETTERS = frozenset("NncKWGmO")
-# Letters without an argument: another one may follow in the same word (srun(1)).
-_FLAGS = frozenset("EHOQVXZhklsuv")
-# srun's own options that take the next word where they have no `=`.
-_VALUED = frozenset(
-    """
-    accel-bind bcast-exclude cpu-bind cpu_bind epilog het-group jobid mpi msg-timeout
-    pack-group prolog relative slurmd-debug task-epilog task-prolog threads treewidth
-    """.split()
-)
+_DECIDED = catalog.decided_by_the_plan() | {"kill-on-bad-exit", "wait", "export", "multi-prog"}
 
 
 def option_names(reasons: Mapping[str, Reason], key: str) -> dict[str, Reason]:
@@ -48,8 +41,8 @@ def job_keys(reasons: Mapping[str, Reason], key: str) -> dict[str, Reason]:
     found = {}
     for name, reason in reasons.items():
         plain = name.replace("-", "_")
-        if plain not in OWN_KEYS:
-            close = get_close_matches(plain.lower(), sorted(OWN_KEYS), n=1)
+        if plain not in OPTIONS:
+            close = get_close_matches(plain.lower(), sorted(OPTIONS), n=1)
             raise _unknown(name, key, close[0] if close else None)
         found[plain] = reason
     return found
@@ -64,8 +57,9 @@ def _unknown(name: str, key: str, close: str | None) -> Refusal:
     )
 
 
-def check_profile(profile: Profile) -> Iterator[Conflict]:
+def check_profile(profile: Facts) -> Iterator[Conflict]:
     """Every conflict within a profile."""
+    yield from _check_defaults(profile)
     yield from _check_environment(profile.env, ("env",))
     yield from _check_srun(profile.srun, ("srun",))
     for index, addition in enumerate(profile.add):
@@ -79,6 +73,25 @@ def check_profile(profile: Profile) -> Iterator[Conflict]:
     yield from _check_conditions(profile)
     yield from _check_sources(profile)
     yield from _check_ports(profile)
+
+
+def _check_defaults(profile: Facts) -> Iterator[Conflict]:
+    from difflib import get_close_matches
+
+    takes = [name for name, key in KEYS.items() if key.in_profile]
+    for name in profile.defaults:
+        if name in takes:
+            continue
+        plain = name.replace("-", "_").lower()
+        close = [] if name in KEYS else get_close_matches(plain, takes, n=1)
+        refusal = Refusal(
+            f'"{name}" has no default in a profile',
+            why="it is what a job itself says, or takes more than one value"
+            if name in KEYS
+            else "it is no key of the job file, and every job would be refused",
+            fix=f"write {close[0]}" if close else "remove it",
+        )
+        yield Conflict(("defaults", name), ("defaults",), refusal)
 
 
 def _check_environment(env: Mapping[str, str], key: KeyPath) -> Iterator[Conflict]:
@@ -95,7 +108,7 @@ def _check_srun(words: Sequence[str], key: KeyPath) -> Iterator[Conflict]:
             yield Conflict((*key, index), (str(key[0]),), refusal)
 
 
-def _check_conditions(profile: Profile) -> Iterator[Conflict]:
+def _check_conditions(profile: Facts) -> Iterator[Conflict]:
     """What a condition or a QOS names is there."""
     kinds = [kind.name for kind in profile.node_types]
     known = {
@@ -116,7 +129,7 @@ def _check_conditions(profile: Profile) -> Iterator[Conflict]:
                 yield _conflict(place, f'there is no node type "{name}"', ", ".join(kinds))
 
 
-def _conditions(profile: Profile) -> Iterator[tuple[KeyPath, When]]:
+def _conditions(profile: Facts) -> Iterator[tuple[KeyPath, When]]:
     for index, addition in enumerate(profile.add):
         yield ("add", index), addition.when
     for index, limit in enumerate(profile.limits):
@@ -130,7 +143,7 @@ def _conditions(profile: Profile) -> Iterator[tuple[KeyPath, When]]:
             yield (key, name), reason.when
 
 
-def _check_sources(profile: Profile) -> Iterator[Conflict]:
+def _check_sources(profile: Facts) -> Iterator[Conflict]:
     """Every block names documents of `sources`."""
     for place, names in cited(profile):
         for name in names:
@@ -164,7 +177,7 @@ def cited(model: object, place: KeyPath = ()) -> Iterator[tuple[KeyPath, tuple[s
                 yield from cited(value, (*place, key))
 
 
-def _check_ports(profile: Profile) -> Iterator[Conflict]:
+def _check_ports(profile: Facts) -> Iterator[Conflict]:
     port = profile.rendezvous.port
     if port is not None and port.first + port.count > 65_536:
         yield Conflict(
@@ -178,7 +191,7 @@ def _check_ports(profile: Profile) -> Iterator[Conflict]:
         )
 
 
-def _check_names(profile: Profile) -> Iterator[Conflict]:
+def _check_names(profile: Facts) -> Iterator[Conflict]:
     """Node types and partitions name each other."""
     kinds = [kind.name for kind in profile.node_types]
     named = [partition.name for partition in profile.partitions if partition.unnamed is None]
@@ -234,29 +247,30 @@ def refused_word(word: str) -> Refusal | None:
 
 def _is_decided(word: str) -> bool:
     if not word.startswith("--"):
-        return not _DECIDED_LETTERS.isdisjoint(_letters(word))
+        return any(option.name in _DECIDED for option in _of_letters(word))
     name = word[2:].partition("=")[0]
     if catalog.find(name) is not None or catalog.is_srun_only(name):
-        return name in _DECIDED
+        return name.replace("_", "-") in _DECIDED
     # getopt takes any beginning of a name for the whole.
     return any(option.startswith(name) for option in _DECIDED)
 
 
 def _takes_the_next_word(word: str) -> bool:
-    options = catalog.options()
     if word.startswith("--"):
-        option = options.get(word[2:])
-        return word[2:] in _VALUED or (option is not None and option.argument == "required")
-    letters = _letters(word)
-    valued = {o.short for o in options.values() if o.argument == "required"} | set("rT")
-    return len(letters) == len(word) - 1 and letters[-1] in valued
+        option = catalog.srun_options().get(word[2:].replace("_", "-"))
+        return option is not None and option.argument == "required"
+    options = _of_letters(word)
+    return len(options) == len(word) - 1 and options[-1].argument == "required"
 
 
-def _letters(word: str) -> str:
+def _of_letters(word: str) -> list[catalog.Option]:
     """The options of `-lu` or `-pgpu`: as far as they have no argument, and the first that may."""
-    letters = ""
+    known = catalog.by_letter(catalog.srun_options())
+    found: list[catalog.Option] = []
     for letter in word[1:]:
-        letters += letter
-        if letter not in _FLAGS:
+        if letter not in known:
             break
-    return letters
+        found.append(known[letter])
+        if known[letter].argument != "no":
+            break
+    return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster.problems import refuse
 from slurmgen.cluster.trials import is_for_trials
-from slurmgen.spec.gres import asked_gpus
+from slurmgen.spec.gres import NO_GPUS
 from slurmgen.spec.replaced import replaced
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _wastes(spec: JobSpec, place: Partition, profile: Profile) -> bool:
     """Whether the job would have GPUs there that it does not ask for."""
     if not place.whole_nodes:
         return False
-    gpu_type, gpus = asked_gpus(spec.gpus_per_node)
+    gpu_type, gpus = spec.gpus_per_node or NO_GPUS
     counts = [
         kind.gpus_per_node
         for kind in profile.node_types
@@ -84,7 +84,7 @@ def _wastes(spec: JobSpec, place: Partition, profile: Profile) -> bool:
 
 
 def _partitions(spec: JobSpec, profile: Profile) -> list[Partition | None]:
-    _, gpus = asked_gpus(spec.gpus_per_node)
+    _, gpus = spec.gpus_per_node or NO_GPUS
     with_gpus = {kind.name for kind in profile.node_types if kind.gpu or kind.gpus_per_node}
     chosen_by = {
         name

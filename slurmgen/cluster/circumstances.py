@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.spec.time import limit_seconds
-
 if TYPE_CHECKING:
-    from slurmgen.cluster.limits import Ask
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import Profile, When
     from slurmgen.spec.job import JobSpec
 
@@ -38,7 +36,7 @@ def of(spec: JobSpec, profile: Profile, ask: Ask) -> Circumstances:
     """The circumstances of a job on the nodes it will get."""
     select = ask.node_type.select.given() if ask.node_type is not None else {}
     partition = spec.partition or select.get("partition")
-    time = limit_seconds(spec.time)
+    time = spec.time.seconds if spec.time is not None else None
     cpus = None if ask.cpus_per_task is None else ask.layout.ntasks * ask.cpus_per_task
     return Circumstances(
         spec=spec,

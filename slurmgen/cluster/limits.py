@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from slurmgen.cluster import inventory, versions
+from slurmgen.cluster import inventory
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
-from slurmgen.launchers import Layout, Problem
+from slurmgen.launchers import Problem
+from slurmgen.spec.keys import MEMORY, OPTIONS
 
 if TYPE_CHECKING:
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.circumstances import Circumstances
     from slurmgen.cluster.profile import NodeType, Partition, Profile
-    from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
-
-
-class Ask(NamedTuple):
-    """What a job asks of each node.
-
-    node_type: None where the profile can't tell. gpu_type: as it is written; None: it is
-    not. gpus: on each node. cpus_per_task: None where it is left to the site.
-    """
-
-    node_type: NodeType | None
-    layout: Layout
-    gpu_type: str | None
-    gpus: int
-    cpus_per_task: int | None
+    from slurmgen.spec.keys import Directive
 
 
 def choose_node_type(
@@ -108,6 +96,8 @@ def check(
     if profile.memory == "omit":
         _check_memory_option(spec, profile, problems)
     if profile.slurm is not None:
+        from slurmgen.cluster import versions
+
         versions.check(spec, profile, problems)
     if ask.gpus:
         _check_gpus(profile, ask, problems)
@@ -185,10 +175,10 @@ def _check_rules(
 
 
 def _check_memory_option(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
-    for key in ("mem", "mem_per_cpu", "mem_per_gpu"):
+    for key in MEMORY:
         if getattr(spec, key) is None:
             continue
-        reason = profile.forbidden.get(key.replace("_", "-")) or profile.forbidden.get("mem")
+        reason = profile.forbidden.get(OPTIONS[key]) or profile.forbidden.get("mem")
         refuse(
             problems,
             key,
@@ -393,9 +383,7 @@ def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Probl
 def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
     if spec.array is None or profile.max_array_size is None:
         return
-    from slurmgen.spec.array import parse_array
-
-    highest = parse_array(spec.array).max_index
+    highest = spec.array.max_index
     if highest >= profile.max_array_size:
         refuse(
             problems,

@@ -8,7 +8,7 @@ from slurmgen.cluster.problems import refuse
 from slurmgen.spec.memory import parse_memory
 
 if TYPE_CHECKING:
-    from slurmgen.cluster.limits import Ask
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import NodeType, Profile
     from slurmgen.launchers import Problem
     from slurmgen.spec.job import JobSpec

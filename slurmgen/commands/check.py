@@ -112,12 +112,13 @@ def _lint(planned: Planned, text: str) -> tuple[Diagnostic, ...]:
 
 def _waste(planned: Planned) -> list[Diagnostic]:
     from slurmgen.cluster import limits, waste
+    from slurmgen.cluster.ask import Ask
 
     spec, plan, profile = planned.spec, planned.plan, planned.profile
     if plan.script is not None:
         return []
     kind = limits.choose_node_type(spec, profile, plan.gpu_type, plan.gpus_per_node, [])
-    ask = limits.Ask(kind, plan.layout, plan.gpu_type, plan.gpus_per_node, plan.cpus_per_task)
+    ask = Ask(kind, plan.layout, plan.gpu_type, plan.gpus_per_node, plan.cpus_per_task)
     problems: list[Problem] = []
     waste.check(spec, ask, whole_nodes=waste.are_whole(spec, profile), problems=problems)
     return [_of_problem(p, planned, DOUBTFUL, WARNING) for p in problems]
@@ -126,7 +127,7 @@ def _waste(planned: Planned) -> list[Diagnostic]:
 def _online(planned: Planned, text: str) -> list[Diagnostic]:
     """What the cluster has against the job; raises UnavailableError."""
     from slurmgen import directives
-    from slurmgen.cluster.limits import Ask
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.live.verdict import judge
     from slurmgen.commands.cluster import live_facts, live_profile
     from slurmgen.request import Request

@@ -15,8 +15,8 @@ from slurmgen.errors import InvalidInput, Refusal, UnavailableError, UsageError
 from slurmgen.plan import JobPlan, PlanError, resolve
 from slurmgen.project import project_root, project_templates
 from slurmgen.source import Source, at_key, decode, read_text
-from slurmgen.spec.checks import Refusals
 from slurmgen.spec.load import load_job
+from slurmgen.spec.refusals import Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

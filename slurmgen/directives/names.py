@@ -14,7 +14,7 @@ def of_letter(letter: str) -> catalog.Option | None:
 
 @cache
 def _letters() -> dict[str, catalog.Option]:
-    return {known.short: known for known in catalog.options().values() if known.short}
+    return catalog.by_letter(catalog.options())
 
 
 def resolve(name: str) -> tuple[str | None, str | None]:

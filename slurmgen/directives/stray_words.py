@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-_LISTS = frozenset(
-    "array clusters constraint dependency exclude export gres licenses mail-type nodelist "
-    "partition reservation tres-per-task".split()
-)
+from slurmgen.spec import catalog
+
 _NAMES = ("job-name", "comment")
 _GLUED = {
     "exclusive": r"user|mcs|topo",
@@ -27,7 +25,7 @@ def meant_value(option: str, value: str, stray: list[str]) -> str | None:
             return value + stray[0].upper().replace("I", "")
     elif option in ("time", "time-min"):
         return _time(value, stray)
-    elif option in _LISTS:
+    elif option in catalog.lists():
         joined = value
         for word in stray:
             if not joined.endswith(",") and not word.startswith(","):

@@ -9,6 +9,7 @@ from slurmgen.errors import InvalidInput, Refusal
 from slurmgen.importer.keys import canonical
 from slurmgen.plan import PlanError, resolve
 from slurmgen.render import render
+from slurmgen.spec.catalog import ALIASES
 from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def effective(block: DirectiveBlock) -> dict[tuple[int, str], object]:
     found: dict[tuple[int, str], object] = {}
     mail: dict[int, set[str]] = {}
     for directive in block.directives:
-        option = {"tasks-per-node": "ntasks-per-node"}.get(directive.option, directive.option)
+        option = ALIASES.get(directive.option, directive.option)
         value = canonical(option, directive.value)
         if option == "mail-type" and isinstance(value, list):
             mail.setdefault(directive.component, set()).update(value)

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.importer.keys import CLEAR
 from slurmgen.importer.yaml_text import Entry
+from slurmgen.spec.keys import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from slurmgen.importer.lifted import LiftedKey
-
-# As README shows a job file: what is asked for, then what runs.
-_ORDER = """
-    job_name comment account partition qos reservation constraint nodes ntasks ntasks_per_node
-    gpus_per_node gpu_form gres cpus_per_task cpus_per_gpu mem mem_per_cpu mem_per_gpu exclusive
-    nodelist exclude licenses time time_min begin deadline array dependency signal mail_type
-    mail_user output error input open_mode chdir export requeue sbatch
-    launcher rdzv nproc_per_node setup env command script
-""".split()
 
 
 def directive_entries(keys: Iterable[LiftedKey]) -> list[Entry]:
@@ -31,10 +22,9 @@ def directive_entries(keys: Iterable[LiftedKey]) -> list[Entry]:
         if path[0] == "sbatch":
             others.setdefault(path[1], []).append(lifted)
         else:
+            clear = KEYS[path[0]].kind.is_bare
             entries.append(
-                Entry(
-                    path[0], lifted.key.value, lifted.above, lifted.beside, clear=path[0] in CLEAR
-                )
+                Entry(path[0], lifted.key.value, lifted.above, lifted.beside, clear=clear)
             )
     if others:
         entries.append(Entry("sbatch", [_other(name, found) for name, found in others.items()]))
@@ -53,5 +43,6 @@ def _other(name: str, found: list[LiftedKey]) -> Entry:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries of the top level, each where people look for it."""
-    return sorted(entries, key=lambda entry: _ORDER.index(entry.key))
+    """The entries of the top level: what is asked for, then what runs."""
+    order = list(KEYS)
+    return sorted(entries, key=lambda entry: order.index(entry.key))

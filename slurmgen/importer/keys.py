@@ -9,24 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.spec import catalog
-from slurmgen.spec.hints import OWN_KEYS
+from slurmgen.spec.keys import KEYS, OPTIONS
 from slurmgen.spec.quick import quick_job
 
 if TYPE_CHECKING:
     from slurmgen.directives import Directive
 
-# A key that stands for the option of another name.
-_SAME = {"tasks_per_node": "ntasks_per_node"}
-# A value without quotes is what every reader of YAML shows, and people expect.
-CLEAR = frozenset(
-    "nodes ntasks ntasks_per_node gpus_per_node nproc_per_node cpus_per_task cpus_per_gpu mem "
-    "mem_per_cpu mem_per_gpu time time_min array requeue exclusive begin deadline".split()
-)
-# What sbatch itself turns into numbers and names: two spellings of one value are the same.
-_READ_BY_SBATCH = frozenset(
-    "time time_min mem mem_per_cpu mem_per_gpu signal mail_type begin deadline open_mode exclusive "
-    "nodes ntasks ntasks_per_node cpus_per_task cpus_per_gpu".split()
-)
 # A script must be there for the rest to be read.
 _ANY = {"script": "true\n"}
 
@@ -41,8 +29,7 @@ class Key(NamedTuple):
 def keys_of(directive: Directive) -> list[Key] | None:
     """The keys that say what the directive says; None where no keys do."""
     option, value = directive.option, directive.value
-    key = option.replace("-", "_")
-    key = _SAME.get(key, key)
+    key = catalog.ALIASES.get(option, option).replace("-", "_")
     if value is not None and (value != value.strip() or not value):
         return None
     if option == "gres":
@@ -59,7 +46,7 @@ def keys_of(directive: Directive) -> list[Key] | None:
         )
     if option == "exclusive":
         return _own("exclusive", value or "true") if value not in ("true", "false") else None
-    if key in OWN_KEYS:
+    if key in OPTIONS:
         return _own(key, value)
     if catalog.find(option) is None:
         return _plugin(option, value)
@@ -71,8 +58,7 @@ def _own(key: str, value: str | None) -> list[Key] | None:
         return None
     spec = quick_job({**_ANY, key: value})
     found = None if spec is None else str(getattr(spec, key))
-    # sbatch hands the text of all others on as it is.
-    if found is None or (found != value and key not in _READ_BY_SBATCH):
+    if found is None or (found != value and not KEYS[key].kind.is_parsed):
         return None
     return [Key((key,), found)]
 
@@ -123,9 +109,8 @@ def _plugin(option: str, value: str | None) -> list[Key] | None:
 
 def canonical(option: str, value: str | None) -> object:
     """What Slurm makes of a value, for comparing two spellings of it."""
-    key = option.replace("-", "_")
-    key = _SAME.get(key, key)
-    if value is not None and key in OWN_KEYS and not _is_ours_alone(key, value or "-"):
+    key = catalog.ALIASES.get(option, option).replace("-", "_")
+    if value is not None and key in OPTIONS and not _is_ours_alone(key, value or "-"):
         spec = quick_job({**_ANY, key: value})
         if spec is not None:
             found = getattr(spec, key)

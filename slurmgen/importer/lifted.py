@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.importer.keys import Key, keys_of
 from slurmgen.importer.yaml_text import is_printable
+from slurmgen.spec.catalog import ALIASES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from slurmgen.script import BatchScript
 
 # Of the options of a family the last one counts, whatever their names.
-_ALIASES = ("tasks-per-node",)
 _FAMILIES = {
+    **ALIASES,
     "oversubscribe": "exclusive",
     "no-requeue": "requeue",
     # Each of these sets what another has set.
@@ -24,7 +25,6 @@ _FAMILIES = {
         ("sockets-per-node", "cores-per-socket", "threads-per-core", "hint", "ntasks-per-core"),
         "extra-node-info",
     ),
-    "tasks-per-node": "ntasks-per-node",
 }
 _SEPARATOR = re.compile(r"#SBATCH\s*(?:het|pack)job\b")
 # Comments that speak to a program, not to a person: they stay where the program looks.
@@ -192,7 +192,7 @@ def _settle(found: dict[int, _Line]) -> None:
     names: dict[str, set[str]] = {}
     for line in found.values():
         for directive in line.directives:
-            if directive.option not in _ALIASES:
+            if directive.option not in ALIASES:
                 # The flags of several signals add up.
                 named = f"signal={directive.value}" if directive.option == "signal" else ""
                 names.setdefault(_family(directive), set()).add(named or directive.option)

@@ -1,87 +1,27 @@
-"""srun's options (src/common/slurm_opt.c, 19.05 to 26.05; pyxis' where they take a value)."""
+"""srun's options, and those of pyxis that take a value."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.shell.options import NO, Grammar, table
+from slurmgen.spec import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.shell.words import Word
 
+# Of pyxis.
+_OF_PLUGINS = "container-image container-mounts container-workdir container-name container-env"
+_KNOWN = catalog.srun_options()
 SRUN = Grammar(
-    table(
-        "accel-bind account acctg-freq autocomplete bb bbf bcast-exclude begin chdir cluster "
-        "cluster-constraint clusters comment constraint container container-id container-type "
-        "context core-spec cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task "
-        "deadline delay-boot dependency distribution epilog error exclude export extra "
-        "extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task "
-        "gres gres-flags het-group hint ignore-signals input job-name jobid licenses mail-type "
-        "mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mem-update mincpus mpi "
-        "msg-timeout network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu "
-        "ntasks-per-node ntasks-per-socket ntasks-per-tres open-mode output pack-group partition "
-        "power prefer priority profile prolog qos relative reservation resources segment signal "
-        "slurmd-debug sockets-per-node switches task-epilog task-prolog tasks-per-node "
-        "thread-spec threads threads-per-core time time-min tmp treewidth tres-bind "
-        "tres-per-task uid wait wckey "
-        "container-image container-mounts container-workdir container-name container-env",
-        "async consolidate-segments contiguous debugger-test disable-status exact help hold "
-        "interactive label multi-prog no-allocate overcommit oversubscribe parsable preserve-env "
-        "quiet quit-on-interrupt reboot spread-job spread-segments stepmgr test-only unbuffered "
-        "usage use-min-nodes verbose version wait-for-children whole",
-        "bcast compress exclusive external-launcher immediate kill-on-bad-exit nice no-kill "
-        "oom-kill-step overlap propagate pty resv-ports send-libs",
-    ),
-    {
-        "A": "account",
-        "b": "begin",
-        "B": "extra-node-info",
-        "c": "cpus-per-task",
-        "C": "constraint",
-        "d": "dependency",
-        "D": "chdir",
-        "e": "error",
-        "E": "preserve-env",
-        "F": "nodefile",
-        "G": "gpus",
-        "h": "help",
-        "H": "hold",
-        "i": "input",
-        "I": "immediate",
-        "J": "job-name",
-        "k": "no-kill",
-        "K": "kill-on-bad-exit",
-        "l": "label",
-        "L": "licenses",
-        "m": "distribution",
-        "M": "clusters",
-        "n": "ntasks",
-        "N": "nodes",
-        "o": "output",
-        "O": "overcommit",
-        "p": "partition",
-        "q": "qos",
-        "Q": "quiet",
-        "r": "relative",
-        "s": "oversubscribe",
-        "S": "core-spec",
-        "t": "time",
-        "T": "threads",
-        "u": "unbuffered",
-        "v": "verbose",
-        "V": "version",
-        "w": "nodelist",
-        "W": "wait",
-        "x": "exclude",
-        "X": "disable-status",
-        "Z": "no-allocate",
-    },
+    {name: option.argument for name, option in _KNOWN.items()} | table(_OF_PLUGINS),
+    {letter: option.name for letter, option in catalog.by_letter(_KNOWN).items()},
     unknown=NO,
 )
 # Spellings of one thing.
-_ALIASES = {"tasks-per-node": "ntasks-per-node", "pack-group": "het-group", "tres-bind": "gpu-bind"}
+_ALIASES = {**catalog.ALIASES, "tres-bind": "gpu-bind"}
 
 
 class Step(NamedTuple):

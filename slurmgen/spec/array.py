@@ -12,11 +12,18 @@ _MAX_INDEX = 4_000_000
 
 
 class Array(NamedTuple):
-    """The tasks of an array: how many, the highest index, and how many run at once."""
+    """The tasks of an array: how many, the highest index, and how many run at once.
+
+    spelled: as it is rendered, without blanks and brackets.
+    """
 
     tasks: int
     max_index: int
     throttle: int | None
+    spelled: str
+
+    def __str__(self) -> str:
+        return self.spelled
 
 
 def parse_array(text: str) -> Array:
@@ -42,7 +49,8 @@ def parse_array(text: str) -> Array:
     ranges = [_item(item, text) for item in body.split(",")]
     if len(ranges) > 1:
         _refuse_repeats(ranges, text)
-    return Array(sum(map(len, ranges)), max(indices[-1] for indices in ranges), throttle)
+    spelled = "".join(text.split()).replace("[", "").replace("]", "")
+    return Array(sum(map(len, ranges)), max(indices[-1] for indices in ranges), throttle, spelled)
 
 
 def _refuse_repeats(ranges: list[range], text: str) -> None:
@@ -77,9 +85,3 @@ def _digits(text: str) -> bool:
 
 def _refusal(text: str, why: str, fix: str) -> Refusal:
     return Refusal(f'"{text}" is not an array of tasks', why=why, fix=fix)
-
-
-def canonical_array(text: str) -> str:
-    """The array as it is rendered: without blanks and brackets; raises Refusal."""
-    parse_array(text)
-    return "".join(text.split()).replace("[", "").replace("]", "")

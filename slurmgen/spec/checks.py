@@ -7,30 +7,16 @@ Whether a number of tasks fits the launcher is the launcher's business
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
+from slurmgen.spec.keys import KEYS, MEMORY
+from slurmgen.spec.refusals import Conflict, Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.spec.job import JobSpec
-
-
-class Conflict(NamedTuple):
-    """A Refusal, the key it is shown at and every key that takes part."""
-
-    key: str | tuple[str | int, ...]
-    involved: tuple[str, ...]
-    refusal: Refusal
-
-
-class Refusals(ValueError):
-    """All the conflicts of one spec."""
-
-    def __init__(self, problems: list[Conflict]) -> None:
-        super().__init__("; ".join(problem.refusal.what for problem in problems))
-        self.problems = problems
 
 
 def check_together(spec: JobSpec) -> None:
@@ -47,16 +33,11 @@ def _conflict(
     return Conflict(key, involved, Refusal(what, why=why, fix=fix))
 
 
-# What a script does by itself.
-_NOT_WITH_SCRIPT = (
-    "command", "ddp", "args", "launcher", "rdzv", "nproc_per_node", "setup", "env",
-)  # fmt: skip
-
-
 def _script(spec: JobSpec) -> Iterator[Conflict]:
     """A script of the user's own: what its directives say is lint's to judge, as with any."""
-    for key in _NOT_WITH_SCRIPT:
-        if key in spec.model_fields_set:
+    for key, known in KEYS.items():
+        # What a script does by itself.
+        if not known.beside_script and key in spec.model_fields_set:
             yield _conflict(
                 key,
                 ("script", key),
@@ -104,7 +85,7 @@ def _program(spec: JobSpec) -> Iterator[Conflict]:
 
 
 def _resources(spec: JobSpec) -> Iterator[Conflict]:
-    given = [key for key in ("mem", "mem_per_cpu", "mem_per_gpu") if getattr(spec, key)]
+    given = [key for key in MEMORY if getattr(spec, key)]
     if len(given) > 1:
         yield _conflict(
             given[1],
@@ -142,9 +123,8 @@ def _resources(spec: JobSpec) -> Iterator[Conflict]:
 
 def _shape(spec: JobSpec) -> Iterator[Conflict]:
     from slurmgen import launchers
-    from slurmgen.spec.gres import asked_gpus
 
-    _, gpus = asked_gpus(spec.gpus_per_node)
+    gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     try:
         launchers.find(spec.launcher).layout(spec, gpus)
     except launchers.Problem as problem:
@@ -167,10 +147,9 @@ def _python(spec: JobSpec) -> Iterator[Conflict]:
 
 def _times(spec: JobSpec) -> Iterator[Conflict]:
     from slurmgen.spec.begin import offset_seconds
-    from slurmgen.spec.time import limit_seconds, parse_time
 
-    most = limit_seconds(spec.time)
-    least = parse_time(spec.time_min) if spec.time_min is not None else most
+    most = spec.time.seconds if spec.time is not None else None
+    least = spec.time_min.seconds if spec.time_min is not None else most
     left = offset_seconds(spec.deadline) if spec.deadline is not None else None
     if left is not None and least is not None and least > left:
         yield _conflict(
@@ -339,7 +318,7 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
     if spec.requeue is None or isinstance(spec.requeue, bool):
         return
     from slurmgen.spec.requeue import EARLY_SECONDS, signal_seconds
-    from slurmgen.spec.time import format_time, limit_seconds
+    from slurmgen.spec.time import format_time
 
     signal = None if isinstance(spec.requeue, str) else spec.requeue.signal
     if signal is not None and spec.signal is not None:
@@ -363,7 +342,8 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
     if signal is None:
         return
     times = ((spec.time, "time"), (spec.time_min, "time_min"))
-    for key, limit in ((key, limit_seconds(text)) for text, key in times):
+    for given, key in times:
+        limit = given.seconds if given is not None else None
         needed = signal_seconds(signal) + EARLY_SECONDS
         if limit is not None and limit <= needed:
             yield _conflict(
@@ -388,9 +368,7 @@ _LOSES_STATUS = {
 
 def _binding(spec: JobSpec) -> Iterator[Conflict]:
     """Binding tasks to GPUs hides the node's other GPUs from them."""
-    from slurmgen.spec.gres import asked_gpus
-
-    _, gpus = asked_gpus(spec.gpus_per_node)
+    gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     for option in ("gpu-bind", "tres-bind"):
         value = spec.sbatch.get(option)
         if value is not None and "none" not in value and gpus > 1:

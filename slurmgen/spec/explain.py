@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from slurmgen.diagnostics import ERROR, Diagnostic, of_refusal
 from slurmgen.errors import InvalidInput, Refusal
 from slurmgen.source import KeyPath, Source, at_key
-from slurmgen.spec.checks import Refusals
 from slurmgen.spec.hints import FOREIGN_KEYS
 from slurmgen.spec.job import JobSpec
+from slurmgen.spec.refusals import Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

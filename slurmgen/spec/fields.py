@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
-from slurmgen.spec import readers, shapes
+from slurmgen.spec import array, readers, shapes
+from slurmgen.spec.gres import Gpus
+from slurmgen.spec.keys import KEYS, Key
+from slurmgen.spec.time import Duration
 
 Word = Annotated[str, BeforeValidator(readers.word), WithJsonSchema(shapes.SCALAR)]
 Words = Annotated[
@@ -33,15 +36,20 @@ Exclusive = Annotated[
     str | None, BeforeValidator(readers.exclusive), WithJsonSchema(shapes.EXCLUSIVE)
 ]
 OpenMode = Annotated[str, BeforeValidator(readers.open_mode), WithJsonSchema(shapes.OPEN_MODE)]
-GpuCount = Annotated[str, BeforeValidator(readers.gpus), WithJsonSchema(shapes.GPUS)]
+GpuCount = Annotated[InstanceOf[Gpus], BeforeValidator(readers.gpus), WithJsonSchema(shapes.GPUS)]
 NodeCount = Annotated[int, BeforeValidator(readers.node_count), WithJsonSchema(shapes.NODES)]
-Time = Annotated[str, BeforeValidator(readers.time), WithJsonSchema(shapes.TIME)]
+Time = Annotated[str, BeforeValidator(readers.time_text), WithJsonSchema(shapes.TIME)]
+TimeLimit = Annotated[
+    InstanceOf[Duration], BeforeValidator(readers.time), WithJsonSchema(shapes.TIME)
+]
 Memory = Annotated[str, BeforeValidator(readers.memory), WithJsonSchema(shapes.MEMORY)]
 Gres = Annotated[str, BeforeValidator(readers.gres), WithJsonSchema(shapes.TEXT_OR_LIST)]
 HostList = Annotated[str, BeforeValidator(readers.host_list), WithJsonSchema(shapes.TEXT_OR_LIST)]
 Constraint = Annotated[str, BeforeValidator(readers.constraint), WithJsonSchema(shapes.SCALAR)]
 Begin = Annotated[str, BeforeValidator(readers.begin), WithJsonSchema(shapes.SCALAR)]
-Array = Annotated[str, BeforeValidator(readers.array), WithJsonSchema(shapes.RANGES)]
+Array = Annotated[
+    InstanceOf[array.Array], BeforeValidator(readers.array), WithJsonSchema(shapes.RANGES)
+]
 Dependency = Annotated[str, BeforeValidator(readers.dependency), WithJsonSchema(shapes.SCALAR)]
 Signal = Annotated[str, BeforeValidator(readers.signal), WithJsonSchema(shapes.SCALAR)]
 RequeueSignal = Annotated[
@@ -59,5 +67,14 @@ Command = Annotated[
     str | tuple[str, ...], BeforeValidator(readers.command), WithJsonSchema(shapes.COMMAND)
 ]
 OtherOptions = Annotated[
-    dict[str, str | None], BeforeValidator(readers.options), shapes.SbatchOptions()
+    dict[str, str | None], BeforeValidator(KEYS["sbatch"].kind.read), shapes.SbatchOptions()
 ]
+
+
+def given(key: Key, *, default: Any = None, ge: int | None = None, le: int | None = None) -> Any:
+    """The field of a key of `keys.py`, whose type is the annotation of the model.
+
+    default: in place of the key's own, where that is a model.
+    """
+    usual = key.default if default is None else default
+    return Field(usual, description=key.description or None, ge=ge, le=le)

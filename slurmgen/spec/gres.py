@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from slurmgen.errors import Refusal
 
@@ -13,8 +14,21 @@ _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 _GRES = r"(?ai)(?!gres:)[a-z_][\w.+-]*(:(?!\d+[kmgtp]?(:|$))[\w.+-]+)?(:\d+[kmgtp]?)?"
 
 
-def parse_gpus(text: str) -> tuple[str | None, int]:
-    """GPUs of one node as (type or None, count); a type alone is one GPU.
+class Gpus(NamedTuple):
+    """GPUs: their type, None where none is given, and how many; as text `[type:]count`."""
+
+    kind: str | None
+    number: int
+
+    def __str__(self) -> str:
+        return str(self.number) if self.kind is None else f"{self.kind}:{self.number}"
+
+
+NO_GPUS = Gpus(None, 0)
+
+
+def parse_gpus(text: str) -> Gpus:
+    """The GPUs of one node; a type alone is one GPU.
 
     Raises Refusal for `gpu:4`, which Slurm takes for a type called gpu, and for a type
     and a count in the wrong order.
@@ -27,12 +41,7 @@ def parse_gpus(text: str) -> tuple[str | None, int]:
             why="a job without GPUs says nothing about them",
             fix="remove gpus_per_node",
         )
-    return kind, count
-
-
-def asked_gpus(text: str | None) -> tuple[str | None, int]:
-    """`parse_gpus` of a job's `gpus_per_node`, which may be absent: then none."""
-    return (None, 0) if text is None else parse_gpus(text)
+    return Gpus(kind, count)
 
 
 def _split(parts: list[str], text: str) -> tuple[str | None, int]:
@@ -67,11 +76,6 @@ def _split(parts: list[str], text: str) -> tuple[str | None, int]:
     equals = text.replace("=", ":")
     fix = f"write {equals}" if equals != text else "write, say, a100:4"
     raise Refusal(f'"{text}" is not a number of GPUs', why=why, fix=fix)
-
-
-def format_gpus(kind: str | None, count: int) -> str:
-    """The one spelling of (type, count)."""
-    return str(count) if kind is None else f"{kind}:{count}"
 
 
 def parse_gres(text: str) -> str:

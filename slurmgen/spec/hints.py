@@ -1,4 +1,4 @@
-"""Keys and options that people try, and what the job file has in their place."""
+"""Keys that people try, and what the job file has in their place."""
 
 from __future__ import annotations
 
@@ -40,13 +40,3 @@ FOREIGN_KEYS: dict[str, tuple[str, str]] = {
     "stderr": ("", "write error:"),
     "nproc_per_task": (_NUMBER, "write nproc_per_node: with launcher torchrun or spawn"),
 }
-
-# Options of sbatch that are keys of the job file: not to be said again under `sbatch:`.
-OWN_KEYS = frozenset(
-    """
-    job_name comment account partition qos reservation constraint nodes gpus_per_node
-    ntasks_per_node ntasks cpus_per_task cpus_per_gpu mem mem_per_cpu mem_per_gpu gres
-    exclusive nodelist exclude licenses time time_min begin deadline array dependency signal
-    requeue mail_type mail_user output error input open_mode chdir export
-    """.split()
-)

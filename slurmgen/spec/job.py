@@ -1,8 +1,9 @@
 """JobSpec: the job file as a model. Keys are Slurm's own long options with underscores.
 
 Every value is kept in the one canonical spelling that its directive will have, so that
-a spec that validates has nothing left to parse. Field validators see one value each;
-what concerns several keys is in `spec/checks.py`.
+a spec that validates has nothing left to parse. The annotations are the keys' types; what
+else is known of a key, its default too, is in `spec/keys.py`. Field validators see one value
+each; what concerns several keys is in `spec/checks.py`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from slurmgen.spec import checks
 from slurmgen.spec import fields as f
 from slurmgen.spec.base import SpecModel
-from slurmgen.spec.quick import MOST, MOST_TASKS
-from slurmgen.spec.requeue import MAX_RESTARTS, ON_NODE_FAIL, SIGNAL
+from slurmgen.spec.fields import given
+from slurmgen.spec.keys import KEYS, REQUEUE
+from slurmgen.spec.readers import MOST, MOST_TASKS
+from slurmgen.spec.requeue import ON_NODE_FAIL
 from slurmgen.spec.setup import Setup
 
-# Tasks in all: no job has more, and a plan of them can still be drawn.
 Tasks = Annotated[int, Field(ge=1, le=MOST_TASKS)]
-# Slurm keeps counts of nodes, of tasks on a node and of CPUs in 16 bits, and uses the top
-# values itself (NO_VAL16 in slurm/slurm.h).
 Count = Annotated[int, Field(ge=1, le=MOST)]
 # The tag is how `explain` words what else the key takes.
 CpuCount = Annotated[
@@ -33,15 +33,9 @@ CpuCount = Annotated[
 class Requeue(SpecModel):
     """A job that comes back: it is told to save in time, and its exit status 75 requeues it."""
 
-    signal: f.RequeueSignal = Field(
-        SIGNAL, description="USR1 or USR2, and how many seconds before the time limit"
-    )
-    max_restarts: f.Restarts = Field(
-        MAX_RESTARTS, description="how often it may come back, preemptions by Slurm counted too"
-    )
-    on_node_fail: bool = Field(
-        False, description="also where a node or the network is gone (exit status 69)"
-    )
+    signal: f.RequeueSignal = given(REQUEUE["signal"])
+    max_restarts: f.Restarts = given(REQUEUE["max_restarts"])
+    on_node_fail: bool = given(REQUEUE["on_node_fail"])
 
 
 def _requeue_form(value: Any) -> str:
@@ -51,6 +45,14 @@ def _requeue_form(value: Any) -> str:
     return ON_NODE_FAIL if value == ON_NODE_FAIL else "switch"
 
 
+Requeueing = Annotated[
+    Annotated[bool, Tag("switch")]
+    | Annotated[Literal["on_node_fail"], Tag(ON_NODE_FAIL)]
+    | Annotated[Requeue, Tag("block")],
+    Discriminator(_requeue_form),
+]
+
+
 class JobSpec(SpecModel):
     """One job. Everything that validates here can be rendered.
 
@@ -58,219 +60,60 @@ class JobSpec(SpecModel):
     that Slurm refuses, or that Slurm accepts and takes for something else.
     """
 
-    job_name: f.Name | None = Field(None, description="default: the job file's name")
-    comment: f.Name | None = Field(None, description="free text that Slurm keeps with the job")
-    account: f.Identifier | None = Field(
-        None,
-        description="the project that pays, --account",
-        examples=["proj42"],
-    )
-    partition: f.NameList | None = Field(
-        None,
-        description="where the job runs, --partition; several: the first that can start it; "
-        "auto: the first of the cluster profile's that takes the job",
-        examples=["gpu"],
-    )
-    qos: f.Identifier | None = Field(
-        None, description="quality of service, --qos; auto: as for partition"
-    )
-    reservation: f.Identifier | None = Field(
-        None,
-        description="nodes that were set aside, --reservation",
-    )
-    constraint: f.Constraint | None = Field(
-        None,
-        description="features that the nodes must have",
-        examples=["a100&nvlink"],
-    )
+    job_name: f.Name | None = given(KEYS["job_name"])
+    comment: f.Name | None = given(KEYS["comment"])
+    account: f.Identifier | None = given(KEYS["account"])
+    partition: f.NameList | None = given(KEYS["partition"])
+    qos: f.Identifier | None = given(KEYS["qos"])
+    reservation: f.Identifier | None = given(KEYS["reservation"])
+    constraint: f.Constraint | None = given(KEYS["constraint"])
 
-    nodes: f.NodeCount = Field(1, ge=1, le=MOST, description="number of nodes")
-    gpus_per_node: f.GpuCount | None = Field(
-        None, description="GPUs of each node: [type:]count", examples=["a100:4", "4"]
-    )
-    ntasks_per_node: Count | None = Field(
-        None,
-        description="tasks of each node; default: what the launcher starts there",
-    )
-    ntasks: Tasks | None = Field(None, description="tasks in all, for jobs without GPUs")
-    gpu_form: Literal["gres", "gpus-per-node"] | None = Field(
-        None, description="the option by which GPUs are asked for; default: the cluster's"
-    )
-    nproc_per_node: Count | None = Field(
-        None, description="ranks per node that torchrun or spawn start; default: one per GPU"
-    )
-    cpus_per_task: CpuCount | None = Field(
-        None,
-        description="CPUs of each task; the word `default`: no such option, but what Slurm or the "
-        "site takes for it",
-    )
-    cpus_per_gpu: Count | None = Field(
-        None, description="becomes --cpus-per-task, by the GPUs of a task"
-    )
-    mem: f.Memory | None = Field(
-        None,
-        description="memory of each node, with K, M, G or T (MiB without); 0: all",
-        examples=["64G"],
-    )
-    mem_per_cpu: f.Memory | None = Field(
-        None,
-        description="memory of each CPU of the job; MiB without a unit",
-        examples=["4G"],
-    )
-    mem_per_gpu: f.Memory | None = Field(
-        None,
-        description="memory of the job for each of its GPUs; MiB without a unit",
-        examples=["60G"],
-    )
-    gres: f.Gres | None = Field(None, description="other than GPUs", examples=["nvme:1"])
-    exclusive: f.Exclusive | None = Field(
-        None,
-        description="nodes of the job's own: no other job, or none of another user",
-        examples=["true", "user"],
-    )
-    nodelist: f.HostList | None = Field(
-        None,
-        description="nodes that the job must get",
-        examples=["n[1-4]"],
-    )
-    exclude: f.HostList | None = Field(
-        None,
-        description="nodes the job must not get",
-        examples=["n[7-8]"],
-    )
-    licenses: f.Licenses | None = Field(
-        None,
-        description="name[:count] of the licenses the job takes",
-        examples=["matlab:1"],
-    )
+    nodes: f.NodeCount = given(KEYS["nodes"], ge=1, le=MOST)
+    ntasks: Tasks | None = given(KEYS["ntasks"])
+    ntasks_per_node: Count | None = given(KEYS["ntasks_per_node"])
+    gpus_per_node: f.GpuCount | None = given(KEYS["gpus_per_node"])
+    gpu_form: Literal["gres", "gpus-per-node"] | None = given(KEYS["gpu_form"])
+    gres: f.Gres | None = given(KEYS["gres"])
+    cpus_per_task: CpuCount | None = given(KEYS["cpus_per_task"])
+    cpus_per_gpu: Count | None = given(KEYS["cpus_per_gpu"])
+    mem: f.Memory | None = given(KEYS["mem"])
+    mem_per_cpu: f.Memory | None = given(KEYS["mem_per_cpu"])
+    mem_per_gpu: f.Memory | None = given(KEYS["mem_per_gpu"])
+    exclusive: f.Exclusive | None = given(KEYS["exclusive"])
+    nodelist: f.HostList | None = given(KEYS["nodelist"])
+    exclude: f.HostList | None = given(KEYS["exclude"])
+    licenses: f.Licenses | None = given(KEYS["licenses"])
 
-    time: f.Time | None = Field(
-        None,
-        description="time limit: H:M:S, D-H:M:S, or such as 90m, 4h, 2d12h; a plain number is "
-        "minutes",
-        examples=["4:00:00", "90m", "2d12h"],
-    )
-    time_min: f.Time | None = Field(
-        None,
-        description="the least time limit that will do, --time-min",
-    )
-    begin: f.Begin | None = Field(
-        None,
-        description="not before this time",
-        examples=["now+1hour", "2026-01-20T12:34:00"],
-    )
-    deadline: f.Begin | None = Field(
-        None,
-        description="the job is removed where it cannot end before this time",
-    )
-    array: f.Array | None = Field(
-        None,
-        description="indices of an array of jobs, and behind % how many run at once",
-        examples=["0-15%4"],
-    )
-    dependency: f.Dependency | None = Field(
-        None,
-        description="which jobs must have begun or ended before",
-        examples=["afterok:1234"],
-    )
-    signal: f.Signal | None = Field(
-        None,
-        description="a signal, and how many seconds before the time limit",
-        examples=["USR1@120"],
-    )
-    requeue: (
-        Annotated[
-            Annotated[bool, Tag("switch")]
-            | Annotated[Literal["on_node_fail"], Tag(ON_NODE_FAIL)]
-            | Annotated[Requeue, Tag("block")],
-            Discriminator(_requeue_form),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="true, false: whether Slurm may start the job again; on_node_fail: also where "
-        "the entrypoint has lost a node; or what makes it save and come back",
-        examples=["{signal: USR1@180, max_restarts: 20}", "on_node_fail"],
-    )
-    mail_type: f.MailType | None = Field(
-        None,
-        description="what Slurm sends mail about",
-        examples=["END,FAIL"],
-    )
-    mail_user: f.NameList | None = Field(
-        None,
-        description="who gets the mail",
-        examples=["me@example.org"],
-    )
-    output: f.LogPattern | None = Field(
-        None,
-        description="the log: %x is the job's name, %j its id, %A_%a that of an array task; submit "
-        "makes the folder",
-        examples=["logs/%x-%j.out"],
-    )
-    error: f.LogPattern | None = Field(
-        None,
-        description="the file of standard error; default: that of output",
-    )
-    input: f.LogPattern | None = Field(None, description="the file of standard input")
-    open_mode: f.OpenMode | None = Field(
-        None,
-        description="what becomes of a log that is there already",
-        examples=["append", "truncate"],
-    )
-    chdir: f.Directory | None = Field(
-        None,
-        description="the working folder, --chdir; default: where the job was submitted",
-        examples=["/scratch/me"],
-    )
-    export: f.Export | None = Field(
-        None,
-        description="what the job gets of the environment it was submitted from: NONE, ALL, NIL or "
-        "names",
-        examples=["NONE"],
-    )
-    sbatch: f.OtherOptions = Field(
-        default_factory=dict,
-        description="other sbatch options; a site plugin's own as {value: …, plugin: true}",
-    )
+    time: f.TimeLimit | None = given(KEYS["time"])
+    time_min: f.TimeLimit | None = given(KEYS["time_min"])
+    begin: f.Begin | None = given(KEYS["begin"])
+    deadline: f.Begin | None = given(KEYS["deadline"])
+    array: f.Array | None = given(KEYS["array"])
+    dependency: f.Dependency | None = given(KEYS["dependency"])
+    signal: f.Signal | None = given(KEYS["signal"])
 
-    template: f.TemplateName = Field("job", description="the template, without .sbatch.j2")
-    vars: f.Variables = Field(
-        default_factory=dict,
-        description="what the project's own template reads as vars.NAME: text (a Bash word when it "
-        "is printed), a whole number, true or false, or a list of them",
-        examples=[{"profile": "true"}],
-    )
-    launcher: Literal["srun", "torchrun", "spawn", "plain"] = Field(
-        "srun",
-        description="srun: a task per GPU; torchrun: one per node, that starts the ranks; spawn: "
-        "the program starts them itself; plain: one process",
-    )
-    rdzv: Literal["static", "c10d"] = Field("static", description="torchrun's rendezvous")
-    setup: Setup = Field(
-        Setup(),
-        description="what happens on the first node before the program starts: modules, an "
-        "environment, a container, commands",
-    )
-    env: f.Environment = Field(
-        default_factory=dict,
-        description="variables of the program; ${NAME} in a value expands on the node",
-        examples=[{"NCCL_DEBUG": "WARN"}],
-    )
-    command: f.Command | None = Field(
-        None,
-        description="text is Bash, evaluated in each task up to the first line that fails; a list "
-        "is literal words",
-    )
-    ddp: f.Word | None = Field(
-        None, description="train.py or package.module:function, under the bundled entrypoint"
-    )
-    args: f.Words = Field((), description="arguments for `ddp`")
-    script: f.Script | None = Field(
-        None,
-        description="a batch script of your own, kept as it is, in place of everything that would "
-        "be rendered below the directives",
-    )
+    mail_type: f.MailType | None = given(KEYS["mail_type"])
+    mail_user: f.NameList | None = given(KEYS["mail_user"])
+    output: f.LogPattern | None = given(KEYS["output"])
+    error: f.LogPattern | None = given(KEYS["error"])
+    input: f.LogPattern | None = given(KEYS["input"])
+    open_mode: f.OpenMode | None = given(KEYS["open_mode"])
+    chdir: f.Directory | None = given(KEYS["chdir"])
+    export: f.Export | None = given(KEYS["export"])
+    requeue: Requeueing | None = given(KEYS["requeue"])
+    sbatch: f.OtherOptions = given(KEYS["sbatch"])
+
+    launcher: Literal["srun", "torchrun", "spawn", "plain"] = given(KEYS["launcher"])
+    rdzv: Literal["static", "c10d"] = given(KEYS["rdzv"])
+    nproc_per_node: Count | None = given(KEYS["nproc_per_node"])
+    setup: Setup = given(KEYS["setup"], default=Setup())
+    env: f.Environment = given(KEYS["env"])
+    template: f.TemplateName = given(KEYS["template"])
+    vars: f.Variables = given(KEYS["vars"])
+    command: f.Command | None = given(KEYS["command"])
+    ddp: f.Word | None = given(KEYS["ddp"])
+    args: f.Words = given(KEYS["args"])
+    script: f.Script | None = given(KEYS["script"])
 
     @model_validator(mode="after")
     def _check_together(self) -> JobSpec:

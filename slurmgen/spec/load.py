@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from slurmgen.diagnostics import Location
 from slurmgen.errors import InvalidInput, UsageError
 from slurmgen.source import KeyPath, Source, parse_yaml
+from slurmgen.spec.keys import rivals
 from slurmgen.spec.quick import quick_job
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def job_of(
     for override in overrides:
         elsewhere[_override(data, override)] = f"--set {override}"
     for key, value in (defaults or {}).items():
-        if not any(data.get(rival) is not None for rival in _RIVALS.get(key, (key,))):
+        if not any(data.get(rival) is not None for rival in rivals(key)):
             data[key] = value
             elsewhere[(key,)] = f"the cluster profile's default {key}"
     source = source._replace(elsewhere=elsewhere)
@@ -60,16 +61,6 @@ def job_of(
 
         spec = validate(JobSpec, data, source)
     return LoadedJob(spec, source)
-
-
-# Keys of which a job gives one: a profile's default steps back for any of them.
-_RIVALS = {
-    "mem": ("mem", "mem_per_cpu", "mem_per_gpu"),
-    "mem_per_cpu": ("mem", "mem_per_cpu", "mem_per_gpu"),
-    "mem_per_gpu": ("mem", "mem_per_cpu", "mem_per_gpu"),
-    "cpus_per_task": ("cpus_per_task", "cpus_per_gpu"),
-    "cpus_per_gpu": ("cpus_per_task", "cpus_per_gpu"),
-}
 
 
 # Keys whose value may be short for one of their own keys, which an override completes.

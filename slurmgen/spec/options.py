@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from slurmgen.errors import Refusal
 from slurmgen.quoting import check_directive
 from slurmgen.spec import catalog
-from slurmgen.spec.checks import Conflict, Refusals
-from slurmgen.spec.hints import OWN_KEYS
 from slurmgen.spec.readers import kind, text
+from slurmgen.spec.refusals import Conflict, Refusals
 from slurmgen.spec.values import check_option, decided_by
 
 
-def read_options(value: Any) -> dict[str, str | None]:
+def read_options(value: Any, keys: Container[str]) -> dict[str, str | None]:
     """Every option with its value, None for a flag; raises Refusals with all that is wrong.
 
+    keys: those of the job file that are called after an option, which don't go here.
     The option of a site's plugin is `{value: …, plugin: true}` and is taken as it is.
     """
     if not isinstance(value, dict):
@@ -35,7 +36,7 @@ def read_options(value: Any) -> dict[str, str | None]:
                     why="Slurm takes the last one",
                     fix="keep one",
                 )
-            read[option] = _option(str(name), given)
+            read[option] = _option(str(name), given, keys)
         except Refusal as refusal:
             wrong.append(Conflict(("sbatch", str(name)), ("sbatch",), refusal))
     if wrong:
@@ -43,10 +44,10 @@ def read_options(value: Any) -> dict[str, str | None]:
     return read
 
 
-def _option(name: str, value: Any) -> str | None:
+def _option(name: str, value: Any, keys: Container[str]) -> str | None:
     if isinstance(value, dict):
         return _plugin_option(name, value)
-    key = decided_by(name, OWN_KEYS)
+    key = decided_by(name, keys)
     if key is not None:
         raise Refusal(
             f"{name} does not belong under sbatch",

@@ -8,7 +8,7 @@ Pydantic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slurmgen.errors import Refusal
 from slurmgen.quoting import (
@@ -19,9 +19,20 @@ from slurmgen.quoting import (
     is_variable_name,
     split_expansions,
 )
-from slurmgen.spec.checks import Conflict, Refusals
+from slurmgen.spec.refusals import Conflict, Refusals
+
+if TYPE_CHECKING:
+    from slurmgen.spec.array import Array
+    from slurmgen.spec.gres import Gpus
+    from slurmgen.spec.time import Duration
 
 Reader = Callable[[Any], Any]
+
+# Slurm keeps counts of nodes, of tasks on a node and of CPUs in 16 bits, and uses the top
+# values itself (NO_VAL16 in slurm/slurm.h).
+MOST = 65_533
+# Tasks in all: no job has more, and a plan of them can still be drawn.
+MOST_TASKS = 16_000_000
 
 # Slurm takes most strings up to this many bytes and then complains of a "Pathname of a
 # file, directory or other parameter too long".
@@ -48,6 +59,51 @@ def kind(value: object) -> str:
     if value is None:
         return "nothing"
     return "a mapping" if isinstance(value, dict) else "a list"
+
+
+class Doubtful(Exception):
+    """Something is wrong, and Pydantic has the words for it."""
+
+
+def count(value: Any, most: int = MOST) -> int:
+    """A whole number from 1; raises Doubtful."""
+    given = text(value)
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 0 < int(given) <= most):
+        raise Doubtful
+    return int(given)
+
+
+def nodes(value: Any) -> int:
+    """The number of nodes; raises Doubtful."""
+    return count(value)
+
+
+def tasks(value: Any) -> int:
+    """The number of tasks in all; raises Doubtful."""
+    return count(value, MOST_TASKS)
+
+
+def cpus(value: Any) -> int | str:
+    """A count, or the word `default`; raises Doubtful."""
+    return "default" if value == "default" else count(value)
+
+
+def truth(value: Any) -> bool:
+    """True or false; raises Doubtful."""
+    if value not in ("true", "false", True, False):
+        raise Doubtful
+    return value in ("true", True)
+
+
+def one_of(*allowed: str) -> Reader:
+    """The reader of a short list of words; raises Doubtful."""
+
+    def read(value: Any) -> Any:
+        if value not in allowed:
+            raise Doubtful
+        return value
+
+    return read
 
 
 def _grammar(module: str, function: str) -> Reader:
@@ -170,11 +226,28 @@ def identifier(value: Any) -> str:
     return given
 
 
-def gpus(value: Any) -> str:
-    """The GPUs of a node as `[type:]count`."""
-    from slurmgen.spec.gres import format_gpus, parse_gpus
+def gpus(value: Any) -> Gpus:
+    """The GPUs of a node."""
+    from slurmgen.spec.gres import Gpus, parse_gpus
 
-    return format_gpus(*parse_gpus(text(value)))
+    return value if isinstance(value, Gpus) else parse_gpus(text(value))
+
+
+def time(value: Any) -> Duration:
+    """A time limit."""
+    from slurmgen.spec.time import Duration, duration
+
+    return value if isinstance(value, Duration) else duration(text(value))
+
+
+def array(value: Any) -> Array:
+    """The tasks of an array; a list is joined by commas."""
+    from slurmgen.spec.array import Array, parse_array
+
+    if isinstance(value, Array):
+        return value
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return parse_array(",".join(map(text, items)))
 
 
 def exclusive(value: Any) -> str | None:
@@ -358,13 +431,6 @@ def variables(value: Any) -> dict[str, Any]:
     return read
 
 
-def options(value: Any) -> dict[str, str | None]:
-    """`sbatch:`, whose catalogue is imported only for a job that has it."""
-    from slurmgen.spec.options import read_options
-
-    return read_options(value)
-
-
 words = _all(word)
 paths = _all(path)
 module_names = _all(_module)
@@ -372,13 +438,12 @@ bash_lines = _all(bash)
 name_list = _joined(identifier)
 licenses = _joined(_license_list)
 node_count = _grammar("nodes", "check_node_count")
-time = _grammar("time", "canonical_time")
+time_text = _grammar("time", "canonical_time")
 memory = _grammar("memory", "canonical_memory")
 gres = _joined(_grammar("gres", "parse_gres"))
 host_list = _joined(_grammar("nodes", "canonical_hostlist"))
 constraint = _grammar("constraint", "canonical_constraint")
 begin = _grammar("begin", "canonical_begin")
-array = _joined(_grammar("array", "canonical_array"))
 dependency = _grammar("dependency", "canonical_dependency")
 signal = _grammar("signal", "canonical_signal")
 requeue_signal = _grammar("requeue", "requeue_signal")

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from slurmgen.source import parse_yaml
+
+if TYPE_CHECKING:
+    from slurmgen.spec.keys import Key
 
 KINDS = ("job", "cluster")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -21,20 +27,36 @@ def schema(kind: str) -> dict[str, Any]:
 
         return json_schema()
     from slurmgen.spec.job import JobSpec
+    from slurmgen.spec.keys import BLOCKS, KEYS, PROGRAMS
 
     found: dict[str, Any] = _tidy(JobSpec.model_json_schema())
+    _add_examples(found["properties"], KEYS)
+    for name, keys in BLOCKS.items():
+        _add_examples(found["$defs"][name]["properties"], keys)
     head = {
         "$schema": _DIALECT,
         "title": "slurmgen job file",
         "description": "One job of slurmgen: what Slurm is asked for, and what is started.",
     }
-    found["anyOf"] = [{"required": [key]} for key in ("command", "ddp", "script")]
+    found["anyOf"] = [{"required": [key]} for key in PROGRAMS]
     return {**head, **{k: v for k, v in found.items() if k not in head}}
 
 
 def schema_text(kind: str) -> str:
     """The schema as the text of a file."""
     return json.dumps(schema(kind), indent=2, ensure_ascii=False) + "\n"
+
+
+def _add_examples(properties: dict[str, Any], keys: Mapping[str, Key]) -> None:
+    for name, shape in properties.items():
+        if keys[name].examples:
+            shape["examples"] = [_value(example) for example in keys[name].examples]
+
+
+def _value(example: str) -> Any:
+    from slurmgen.spec.keys import written
+
+    return parse_yaml(written("value", example), "an example").data["value"]
 
 
 def _tidy(node: Any) -> Any:

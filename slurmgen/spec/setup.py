@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import BashLines, ModuleNames, Path, Paths
+from slurmgen.spec.fields import BashLines, ModuleNames, Path, Paths, given
+from slurmgen.spec.keys import CONTAINER, MODULES, SETUP
 from slurmgen.spec.shapes import PATH, TEXT_OR_LIST, OrShort
 
 
@@ -22,23 +23,19 @@ def _container_from_image(value: Any) -> Any:
 class Modules(SpecModel):
     """Environment modules, in the order purge, use, load. A bare list means `load`."""
 
-    purge: bool = Field(False, description="run `module purge` first")
-    use: Paths = Field((), description="folders for `module use`")
-    load: ModuleNames = Field((), examples=[["cuda/12.4"]])
+    purge: bool = given(MODULES["purge"])
+    use: Paths = given(MODULES["use"])
+    load: ModuleNames = given(MODULES["load"])
 
 
 class Container(SpecModel):
     """The container that every task runs in. A bare string is the image."""
 
-    image: Path = Field(description="a .sif file, a docker:// address, or what pyxis takes")
-    runtime: Literal["apptainer", "singularity", "pyxis"] | None = Field(
-        None, description="default: the cluster profile's, else pyxis for .sqsh, else apptainer"
-    )
-    mounts: Paths = Field((), examples=[["/data", "/scratch/me:/out:ro"]])
-    gpu: Literal["nvidia", "rocm", "none"] | None = Field(
-        None, description="--nv or --rocm for apptainer; default: by the job's GPUs"
-    )
-    workdir: Path | None = Field(None, description="working folder inside the container")
+    image: Path = Field(description=CONTAINER["image"].description)
+    runtime: Literal["apptainer", "singularity", "pyxis"] | None = given(CONTAINER["runtime"])
+    mounts: Paths = given(CONTAINER["mounts"])
+    gpu: Literal["nvidia", "rocm", "none"] | None = given(CONTAINER["gpu"])
+    workdir: Path | None = given(CONTAINER["workdir"])
 
 
 class Setup(SpecModel):
@@ -50,11 +47,11 @@ class Setup(SpecModel):
 
     modules: Annotated[
         Modules | None, BeforeValidator(_modules_from_list), OrShort(TEXT_OR_LIST)
-    ] = Field(None, description="environment modules", examples=[["cuda/12.4"]])
-    venv: Path | None = Field(None, description="folder of a Python virtual environment")
-    conda: Path | None = Field(None, description="name or folder of a conda environment")
-    uv: Path | None = Field(None, description="folder of a uv project that has been synced")
+    ] = given(SETUP["modules"])
+    venv: Path | None = given(SETUP["venv"])
+    conda: Path | None = given(SETUP["conda"])
+    uv: Path | None = given(SETUP["uv"])
     container: Annotated[
         Container | None, BeforeValidator(_container_from_image), OrShort(PATH)
-    ] = Field(None, description="the container that every task runs in", examples=["train.sif"])
-    commands: BashLines = Field((), description="Bash, evaluated once in the batch shell")
+    ] = given(SETUP["container"])
+    commands: BashLines = given(SETUP["commands"])

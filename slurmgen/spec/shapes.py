@@ -80,13 +80,13 @@ class SbatchOptions:
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         from slurmgen.spec import catalog
-        from slurmgen.spec.hints import OWN_KEYS
+        from slurmgen.spec.keys import OPTIONS
         from slurmgen.spec.values import decided_by, is_for_a_script
 
         names = [
             name
             for name in catalog.options()
-            if is_for_a_script(name) and decided_by(name, OWN_KEYS) is None
+            if is_for_a_script(name) and decided_by(name, OPTIONS) is None
         ]
         value = {"type": ["string", "number", "boolean", "null"]}
         plugin = {

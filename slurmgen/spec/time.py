@@ -7,6 +7,8 @@ sbatch(1), --time: `M`, `M:S`, `H:M:S`, `D-H`, `D-H:M`, `D-H:M:S`, and `infinite
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from slurmgen.errors import Refusal
 
 UNLIMITED = "UNLIMITED"
@@ -103,6 +105,15 @@ def canonical_time(text: str) -> str:
     return format_time(seconds)
 
 
-def limit_seconds(text: str | None) -> int | None:
-    """The seconds of a canonical time limit; None without one, or for no limit."""
-    return None if text is None else parse_time(text)
+class Duration(NamedTuple):
+    """A time limit in seconds, None for no limit; as text what is rendered."""
+
+    seconds: int | None
+
+    def __str__(self) -> str:
+        return format_time(self.seconds)
+
+
+def duration(text: str) -> Duration:
+    """The time limit that a text says; raises Refusal."""
+    return Duration(parse_time(text))

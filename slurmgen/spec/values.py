@@ -7,14 +7,14 @@ which the ranks follow; said twice it could only contradict them.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import Refusal
 from slurmgen.quoting import check_directive
 from slurmgen.spec import catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
 # Options that are no property of a job, or would take it out of slurmgen's hands.
 _NOT_FOR_A_SCRIPT = {
@@ -89,11 +89,11 @@ def check_option(name: str, value: str | None, version: str | None) -> str | Non
         raise Refusal(f"{name} is empty", why="it would say nothing", fix="remove it")
     if len(given.encode()) > 1024:
         raise Refusal(f"{name} is too long", why="Slurm takes 1024 bytes", fix="shorten it")
-    check = _VALUES.get(name)
+    grammar = GRAMMARS[option.grammar] if option.grammar is not None else None
     # A regular expression takes the digits of every script, Slurm those of ASCII.
-    if check is not None and not (given.isascii() and check(given, version)):
+    if grammar is not None and not (given.isascii() and grammar.takes(given, version)):
         raise Refusal(
-            f'"{given}" is no value for {name}', why=_GRAMMAR[name], fix=f"see sbatch(1), --{name}"
+            f'"{given}" is no value for {name}', why=grammar.words, fix=f"see sbatch(1), --{name}"
         )
     return given
 
@@ -103,8 +103,11 @@ def is_for_a_script(name: str) -> bool:
     return name not in _NOT_FOR_A_SCRIPT
 
 
-def decided_by(name: str, keys: frozenset[str]) -> str | None:
-    """The job file's own key for an option, or the keys it follows from."""
+def decided_by(name: str, keys: Container[str]) -> str | None:
+    """The job file's own key for an option, or the keys it follows from.
+
+    keys: those that are called after an option.
+    """
     squeezed = name.replace("-", "_")
     return squeezed if squeezed in keys else _DECIDED.get(name.replace("_", "-"))
 
@@ -195,83 +198,91 @@ def _gres_flags(value: str, version: str | None) -> bool:
     return value.lower() in allowed
 
 
-_MEMORY_VALUE = _pattern(r"\d+[kmgt]?b?")
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC RSS STACK".split()
 _GOVERNORS = "conservative ondemand performance powersave schedutil userspace".split()
 _FREQUENCY = r"(low|medium|highm1|high|\d+)"
 _POSITION = r"([1-9]\d*|\*)"
-_VALUES: dict[str, Callable[[str, str | None], bool]] = {
-    "distribution": _pattern(
-        r"(\*|block|cyclic)(:(\*|block|cyclic|fcyclic)){0,2}(,(no)?pack)?|(no)?pack"
+
+
+class Grammar(NamedTuple):
+    """Whether a value is one, for a release line (None: for any), and what it has to be."""
+
+    takes: Callable[[str, str | None], bool]
+    words: str
+
+
+# By the names that the table of options has for them.
+GRAMMARS = {
+    "from-1": Grammar(_number(1), "it is a whole number from 1"),
+    "from-0": Grammar(_number(0), "it is a whole number"),
+    "0-or-1": Grammar(_number(0, 1), "it is 0 or 1"),
+    "minutes": Grammar(_number(0), "it is a number of minutes"),
+    "memory": Grammar(_pattern(r"\d+[kmgt]?b?"), "it is a whole number with K, M, G or T"),
+    "distribution": Grammar(
+        _pattern(r"(\*|block|cyclic)(:(\*|block|cyclic|fcyclic)){0,2}(,(no)?pack)?|(no)?pack"),
+        "it is block or cyclic, with :block, :cyclic or :fcyclic; with plane and arbitrary the "
+        "ranks would not sit as planned",
     ),
-    "gpu-bind": _gpu_bind,
-    "gres-flags": _gres_flags,
-    "hint": _words("compute_bound", "memory_bound", "multithread", "nomultithread"),
-    "switches": _switches,
-    "nice": _number(-2147483645, 2147483645),
-    "priority": lambda value, _: value.lower() == "top" or _number(0, 4_294_967_292)(value, None),
-    "kill-on-invalid-dep": _words("yes", "no"),
-    "profile": _words("all", "none", "energy", "task", "lustre", "network"),
-    "propagate": _propagate,
-    "cpu-freq": _cpu_freq,
-    "gpu-freq": lambda value, _: bool(
-        re.fullmatch(
-            rf"({_FREQUENCY}|memory={_FREQUENCY}|verbose)(,(memory={_FREQUENCY}|verbose))*", value
-        )
+    "gpu-bind": Grammar(
+        _gpu_bind,
+        "it is closest, single:N, map_gpu:… or mask_gpu:…; none and per_task need 21.08",
     ),
-    "mem-bind": _pattern(
-        r"((quiet|q|verbose|v|prefer|p|sort|nosort),)*"
-        r"(none|no|rank|local|map_mem:\d+(,\d+)*|mask_mem:(0x)?[\da-f]+(,(0x)?[\da-f]+)*"
-        r"|quiet|q|verbose|v|prefer|p|sort|nosort)"
+    "gres-flags": Grammar(
+        _gres_flags,
+        "it is enforce-binding or disable-binding, or needs srun or a newer Slurm",
     ),
-    "acctg-freq": _pattern(
-        r"(\d+|(task|energy|network|filesystem)=\d+)(,(task|energy|network|filesystem)=\d+)*"
+    "hint": Grammar(
+        _words("compute_bound", "memory_bound", "multithread", "nomultithread"),
+        "it is compute_bound, memory_bound, multithread or nomultithread",
     ),
-    "threads-per-core": _number(1),
-    "cores-per-socket": _number(1),
-    "sockets-per-node": _number(1),
-    "mincpus": _number(1),
-    "core-spec": _number(0),
-    "thread-spec": _number(1),
-    "wait-all-nodes": _number(0, 1),
-    "ntasks-per-core": _number(1),
-    "tmp": _MEMORY_VALUE,
-    "wckey": lambda value, version: not value.startswith("*") or not _at_least(version, "26.05"),
-    "segment": _number(1),
-    "oom-kill-step": _number(0, 1),
-    "delay-boot": _number(0),
-    "no-kill": _words("off"),
-    "extra-node-info": _pattern(rf"{_POSITION}(:{_POSITION}){{0,2}}"),
-}
-_GRAMMAR = {
-    "distribution": "it is block or cyclic, with :block, :cyclic or :fcyclic; with plane and "
-    "arbitrary the ranks would not sit as planned",
-    "gpu-bind": "it is closest, single:N, map_gpu:… or mask_gpu:…; none and per_task need 21.08",
-    "gres-flags": "it is enforce-binding or disable-binding, or needs srun or a newer Slurm",
-    "hint": "it is compute_bound, memory_bound, multithread or nomultithread",
-    "switches": "it is a number of at least 1, and a time behind @",
-    "nice": "it is a number of at most 2147483645",
-    "priority": "it is TOP or a number under 4294967293, which is Slurm's mark for TOP",
-    "kill-on-invalid-dep": "it is yes or no",
-    "profile": "it is all, none, energy, task, lustre or network",
-    "propagate": f"it is ALL, NONE or a list of {', '.join(_LIMITS)}, in capitals",
-    "cpu-freq": "it is KHZ, low, medium, high or highm1, LOW-HIGH[:GOVERNOR], or a governor",
-    "gpu-freq": "it is low, medium, high, highm1 or MHz, and memory=… and verbose behind a comma",
-    "mem-bind": "it is none, rank, local, map_mem:… or mask_mem:…, after verbose or prefer",
-    "acctg-freq": "it is seconds, or a list of task=, energy=, network= and filesystem=",
-    "threads-per-core": "it is a whole number from 1",
-    "cores-per-socket": "it is a whole number from 1",
-    "sockets-per-node": "it is a whole number from 1",
-    "mincpus": "it is a whole number from 1",
-    "core-spec": "it is a whole number",
-    "thread-spec": "it is a whole number from 1",
-    "wait-all-nodes": "it is 0 or 1",
-    "ntasks-per-core": "it is a whole number from 1",
-    "tmp": "it is a whole number with K, M, G or T",
-    "wckey": "from 26.05 on Slurm refuses a leading *, its own mark for a default",
-    "segment": "it is a whole number from 1",
-    "oom-kill-step": "it is 0 or 1",
-    "delay-boot": "it is a number of minutes",
-    "no-kill": "its only value is off",
-    "extra-node-info": "it is sockets[:cores[:threads]]",
+    "switches": Grammar(_switches, "it is a number of at least 1, and a time behind @"),
+    "nice": Grammar(_number(-2147483645, 2147483645), "it is a number of at most 2147483645"),
+    "priority": Grammar(
+        lambda value, _: value.lower() == "top" or _number(0, 4_294_967_292)(value, None),
+        "it is TOP or a number under 4294967293, which is Slurm's mark for TOP",
+    ),
+    "kill-on-invalid-dep": Grammar(_words("yes", "no"), "it is yes or no"),
+    "profile": Grammar(
+        _words("all", "none", "energy", "task", "lustre", "network"),
+        "it is all, none, energy, task, lustre or network",
+    ),
+    "propagate": Grammar(
+        _propagate, f"it is ALL, NONE or a list of {', '.join(_LIMITS)}, in capitals"
+    ),
+    "cpu-freq": Grammar(
+        _cpu_freq,
+        "it is KHZ, low, medium, high or highm1, LOW-HIGH[:GOVERNOR], or a governor",
+    ),
+    "gpu-freq": Grammar(
+        lambda value, _: bool(
+            re.fullmatch(
+                rf"({_FREQUENCY}|memory={_FREQUENCY}|verbose)(,(memory={_FREQUENCY}|verbose))*",
+                value,
+            )
+        ),
+        "it is low, medium, high, highm1 or MHz, and memory=… and verbose behind a comma",
+    ),
+    "mem-bind": Grammar(
+        _pattern(
+            r"((quiet|q|verbose|v|prefer|p|sort|nosort),)*"
+            r"(none|no|rank|local|map_mem:\d+(,\d+)*|mask_mem:(0x)?[\da-f]+(,(0x)?[\da-f]+)*"
+            r"|quiet|q|verbose|v|prefer|p|sort|nosort)"
+        ),
+        "it is none, rank, local, map_mem:… or mask_mem:…, after verbose or prefer",
+    ),
+    "acctg-freq": Grammar(
+        _pattern(
+            r"(\d+|(task|energy|network|filesystem)=\d+)"
+            r"(,(task|energy|network|filesystem)=\d+)*"
+        ),
+        "it is seconds, or a list of task=, energy=, network= and filesystem=",
+    ),
+    "wckey": Grammar(
+        lambda value, version: not value.startswith("*") or not _at_least(version, "26.05"),
+        "from 26.05 on Slurm refuses a leading *, its own mark for a default",
+    ),
+    "no-kill": Grammar(_words("off"), "its only value is off"),
+    "extra-node-info": Grammar(
+        _pattern(rf"{_POSITION}(:{_POSITION}){{0,2}}"), "it is sockets[:cores[:threads]]"
+    ),
 }

@@ -13,6 +13,7 @@ from slurmgen.cluster import generic
 from slurmgen.plan import resolve
 from slurmgen.render import render
 from slurmgen.spec.job import JobSpec, Requeue
+from slurmgen.spec.keys import KEYS, PROGRAMS, example
 from slurmgen.spec.load import load_job
 from slurmgen.spec.schema import DIGITS, schema
 from slurmgen.spec.setup import Container, Modules, Setup
@@ -24,59 +25,6 @@ if TYPE_CHECKING:
 # More lines than this are shortened in the middle.
 _MOST_LINES = 14
 
-_GROUPS = {
-    "What the job is called, and who pays": (
-        *("job_name", "comment", "account", "partition", "qos", "reservation", "constraint"),
-    ),
-    "What it needs": (
-        *("nodes", "gpus_per_node", "gpu_form", "ntasks_per_node", "ntasks", "nproc_per_node"),
-        *("cpus_per_task", "cpus_per_gpu", "mem", "mem_per_cpu", "mem_per_gpu", "gres"),
-        *("exclusive", "nodelist", "exclude", "licenses"),
-    ),
-    "When, and how often": (
-        *("time", "time_min", "begin", "deadline", "array", "dependency", "signal", "requeue"),
-    ),
-    "Logs and mail": (*("output", "error", "input", "open_mode", "mail_type", "mail_user"),),
-    "What runs": ("launcher", "rdzv", "command", "ddp", "args", "script"),
-    "What is around it": ("setup", "env", "chdir", "export", "sbatch", "template", "vars"),
-}
-
-# Of a key that says none in the model, or one that shows more; as YAML.
-_EXAMPLES = {
-    "job_name": "job_name: resnet50",
-    "comment": "comment: third try",
-    "qos": "qos: high",
-    "reservation": "reservation: maintenance",
-    "nodes": "nodes: 2",
-    "gpus_per_node": "gpus_per_node: a100:4",
-    "gpu_form": "gpus_per_node: 4\ngpu_form: gpus-per-node",
-    "ntasks_per_node": "ntasks_per_node: 4",
-    "ntasks": "nodes: 2\nntasks: 5",
-    "nproc_per_node": "launcher: torchrun\nnproc_per_node: 4",
-    "cpus_per_task": "cpus_per_task: 8",
-    "cpus_per_gpu": "gpus_per_node: 4\ncpus_per_gpu: 8",
-    "nodelist": "nodes: 4\nnodelist: n[1-4]",
-    "mem_per_gpu": "gpus_per_node: 4\nmem_per_gpu: 60G",
-    "time_min": "time: 4h\ntime_min: 1h",
-    "deadline": "deadline: 2030-01-20T12:00:00",
-    "array": "array: 0-15%4",
-    "dependency": "dependency: afterok:1234",
-    "requeue": "time: 4h\nrequeue: true",
-    "error": "error: logs/%x-%j.err",
-    "input": "input: answers.txt",
-    "mail_user": "mail_user: me@example.org",
-    "launcher": "nodes: 2\ngpus_per_node: 4\nlauncher: torchrun",
-    "rdzv": "nodes: 2\ngpus_per_node: 4\nlauncher: torchrun\nrdzv: c10d",
-    "command": "command: python train.py --lr 1e-3",
-    "ddp": "ddp: train.py",
-    "args": "ddp: train.py\nargs: [--lr, 1e-3]",
-    "script": "script: |\n  module load gcc\n  srun ./simulate",
-    "setup": "setup:\n  modules: [cuda/12.4]\n  venv: .venv\n  commands: [ulimit -n 65536]",
-    "env": "env: {NCCL_DEBUG: WARN, DATA: '${SCRATCH}/imagenet'}",
-    "sbatch": "sbatch: {hint: nomultithread, contiguous: true}",
-    "template": "template: job",
-    "vars": "vars: {profile: true}",
-}
 # What they render to is not lines of their own.
 _WITHOUT_OUTPUT = {
     "template": "The script is laid out by `templates/job.sbatch.j2` of your project, or the "
@@ -98,7 +46,7 @@ _TITLES = {
 _PREFACE = """\
 # The job file
 
-Every key, from the models in `slurmgen/spec/`; written by `make docs`. Below an example stands
+Every key, from `slurmgen/spec/keys.py`; written by `make docs`. Below an example stands
 what it adds to the script, as `slurmgen render` prints it without a cluster profile (`...`: lines
 left out). Keys are Slurm's long options with underscores. An unknown key, a value that Slurm would
 take for another one, and keys that contradict each other are errors, all of them at once.
@@ -113,29 +61,27 @@ for byte; in `env` values and in paths `${NAME}` expands on the node, and `$${` 
 
 
 def page() -> str:
-    """The whole page. Raises KeyError for a key of the model that is in no group."""
-    grouped = [key for keys in _GROUPS.values() for key in keys]
-    missing = set(JobSpec.model_fields) ^ set(grouped)
-    if missing:
-        raise KeyError(f"not in tests/docs/reference.py, or no key any more: {sorted(missing)}")
+    """The whole page."""
     properties = schema("job")["properties"]
+    groups: dict[str, list[str]] = {}
+    for name, key in KEYS.items():
+        groups.setdefault(key.group, []).append(_key(name, JobSpec.model_fields[name], properties))
     parts = [_PREFACE]
-    for title, keys in _GROUPS.items():
-        parts.append(f"## {title}\n")
-        parts += [_key(key, JobSpec.model_fields[key], properties[key]) for key in keys]
+    for title, keys in groups.items():
+        parts += [f"## {title}\n", *keys]
     return "\n".join(parts)
 
 
-def _key(name: str, field: FieldInfo, shape: dict[str, Any]) -> str:
-    example = _example(name, field)
+def _key(name: str, field: FieldInfo, properties: dict[str, Any]) -> str:
+    shape, shown = properties[name], example(name)
     said, usual = _described(field)
     text = [f"### {name}\n", f"{_sentence(said)}\n" if said else ""]
     text.append(f"Type: {_type(shape)}. Default: {usual}.\n")
-    text.append(f"```yaml\n{example}\n```\n")
+    text.append(f"```yaml\n{shown}\n```\n")
     if name in _WITHOUT_OUTPUT:
         text.append(_WITHOUT_OUTPUT[name] + "\n")
     else:
-        text.append(f"```bash\n{_added(example, name)}\n```\n")
+        text.append(f"```bash\n{_added(shown, name)}\n```\n")
     for model in _PARTS.get(name, ()):
         text.append(_table(model))
     return "\n".join(part for part in text if part)
@@ -150,15 +96,6 @@ def _table(model: type[BaseModel]) -> str:
         cells = (f"`{name}`", _type(shape), usual, said)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
-
-
-def _example(name: str, field: FieldInfo) -> str:
-    if name in _EXAMPLES:
-        return _EXAMPLES[name]
-    value = (field.examples or [None])[0]
-    if isinstance(value, str):
-        return f"{name}: {value}"
-    return yaml.safe_dump({name: value}, default_flow_style=None).strip()
 
 
 def _described(field: FieldInfo) -> tuple[str, str]:
@@ -214,21 +151,21 @@ def _branches(shape: dict[str, Any]) -> list[dict[str, Any]]:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "must be given"
-    if field.default_factory is not None or field.default in (None, (), PydanticUndefined):
+    if field.default in (None, (), {}, PydanticUndefined):
         return "none"
     if isinstance(field.default, Setup):
         return "none"
     return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 
 
-def _added(example: str, name: str) -> str:
+def _added(given: str, name: str) -> str:
     """The lines that a script has because of an example."""
-    whole = example
-    if not {"command", "ddp", "script"} & set(yaml.safe_load(example)):
+    whole = given
+    if not set(PROGRAMS) & set(yaml.safe_load(given)):
         whole += "\ncommand: python train.py"
-    context = [line for line in example.split("\n") if not line.startswith((f"{name}:", " "))]
+    context = [line for line in given.split("\n") if not line.startswith((f"{name}:", " "))]
     before = "\n".join(context)
-    if not {"command", "ddp", "script"} & set(yaml.safe_load(before) or {}):
+    if not set(PROGRAMS) & set(yaml.safe_load(before) or {}):
         before += (
             "\ncommand: 'true'" if name in ("command", "ddp") else "\ncommand: python train.py"
         )

@@ -8,13 +8,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from slurmgen.errors import Refusal
-from slurmgen.spec.array import canonical_array, parse_array
+from slurmgen.spec.array import parse_array
 from slurmgen.spec.begin import canonical_begin, offset_seconds
 from slurmgen.spec.constraint import canonical_constraint, features
 from slurmgen.spec.dependency import canonical_dependency
 from slurmgen.spec.export import canonical_export
 from slurmgen.spec.filename import check_pattern, log_directory
-from slurmgen.spec.gres import format_gpus, parse_gpus, parse_gres
+from slurmgen.spec.gres import Gpus, parse_gpus, parse_gres
 from slurmgen.spec.mail import TYPES, canonical_mail_type
 from slurmgen.spec.memory import canonical_memory, parse_memory
 from slurmgen.spec.nodes import canonical_hostlist, check_node_count, expand_hostlist
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CANONICAL: tuple[Callable[[str], str], ...] = (
-    canonical_array,
+    lambda text: str(parse_array(text)),
     canonical_begin,
     canonical_constraint,
     canonical_dependency,
@@ -39,7 +39,7 @@ CANONICAL: tuple[Callable[[str], str], ...] = (
     check_node_count,
     check_pattern,
     parse_gres,
-    lambda text: format_gpus(*parse_gpus(text)),
+    lambda text: str(parse_gpus(text)),
 )
 # Mostly what values are made of, so that some texts are valid and most nearly so.
 TEXT = st.one_of(
@@ -107,7 +107,7 @@ def test_memory_keeps_its_amount(number: int, unit: str, small: bool) -> None:
 def test_gpus_are_written_and_read_alike(kind: str | None, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 64))
     assume(kind not in ("gpu", "gres"))
-    assert parse_gpus(format_gpus(kind, count)) == (kind, count)
+    assert parse_gpus(str(Gpus(kind, count))) == (kind, count)
 
 
 @given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 30), st.integers(1, 5)), min_size=1))
@@ -120,7 +120,7 @@ def test_an_array_counts_each_index_once(items: list[tuple[int, int, int]]) -> N
         assert len(set(named)) < len(named)
     else:
         assert (array.tasks, array.max_index) == (len(set(named)), max(named))
-        assert parse_array(canonical_array(f"[{text}]%7")) == array._replace(throttle=7)
+        assert parse_array(f"[{text}]%7") == array._replace(throttle=7, spelled=f"{text}%7")
 
 
 @given(st.lists(st.integers(0, 2_000), min_size=1, max_size=20), st.sampled_from([1, 3]))

@@ -51,7 +51,7 @@ def job_file(tmp_path: Path) -> Path:
 
 def test_a_job_file(job_file: Path) -> None:
     job = Job.load(job_file)
-    assert (job.plan.world_size, job.spec.time, job.cluster) == (8, "01:00:00", "generic")
+    assert (job.plan.world_size, str(job.spec.time), job.cluster) == (8, "01:00:00", "generic")
     command = [sys.executable, "-m", "slurmgen", "render", "job.yaml"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     printed = subprocess.run(command, cwd=job_file.parent, env=env, capture_output=True, text=True)
@@ -91,7 +91,7 @@ def test_errors_have_places(job_file: Path) -> None:
     places = [(d.location.line, d.location.column) for d in raised.value.diagnostics]
     assert sorted(places) == [(2, 1), (3, 7)]
     with pytest.raises(InvalidInput) as raised:
-        Job(nodes=2, gpus_per_nod=4, command="x")
+        Job(nodes=2, gpus_per_nod=4, command="x")  # type: ignore[call-arg]
     assert raised.value.diagnostics[0].fix == 'write "gpus_per_node"'
     for wrong in (lambda: Job.load("nosuch.yaml"), lambda: Job.load(job_file, cluster="nosuch")):
         with pytest.raises(SlurmgenError):
@@ -150,3 +150,6 @@ def test_the_types_hold_for_a_program_of_somebody_else(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     (tmp_path / "program.py").write_text(PROGRAM.replace("return submit(", "return 1 + submit("))
     assert "Unsupported operand types" in mypy().stdout
+    for right, wrong in (("nodes=2", "nods=2"), ("nodes=2", "nodes=[2]")):
+        (tmp_path / "program.py").write_text(PROGRAM.replace(right, wrong))
+        assert wrong.partition("=")[0] in mypy().stdout

@@ -22,7 +22,7 @@ from slurmgen.errors import InvalidInput
 from slurmgen.plan import PlanError, resolve
 from slurmgen.source import at_key
 from slurmgen.spec import catalog
-from slurmgen.spec.hints import OWN_KEYS
+from slurmgen.spec.keys import OPTIONS
 from slurmgen.spec.load import load_job
 
 VERSIONS = ("20.11", "22.05", "24.11", "26.05")
@@ -87,7 +87,7 @@ def _say(job: dict[str, Any], name: str, value: str | None) -> None:
         job["gpus_per_node"] = value.removeprefix("gpu:") if value != "gpu" else "1"
     elif name == "no-requeue" and value is None:
         job["requeue"] = "false"
-    elif key in OWN_KEYS and not (key == "requeue" and value):
+    elif key in OPTIONS and not (key == "requeue" and value):
         job[key] = "true" if value is None else value
     else:
         job.setdefault("sbatch", {})[name] = "true" if value is None else value

@@ -13,19 +13,18 @@ from slurmgen.cluster.live.facts import is_account
 from slurmgen.cluster.live.profile import TRES_BOUNDS
 from slurmgen.cluster.problems import refuse
 from slurmgen.cluster.profile import Limit, Profile
-from slurmgen.spec.array import parse_array
 from slurmgen.spec.replaced import replaced
 from slurmgen.spec.time import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from slurmgen.cluster.limits import Ask
+    from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.live.facts import Facts, Partition
     from slurmgen.cluster.profile import NodeType
     from slurmgen.launchers import Problem
-    from slurmgen.plan import Directive
     from slurmgen.spec.job import JobSpec
+    from slurmgen.spec.keys import Directive
 
 _CHOSEN = ("account", "partition", "qos", "reservation", "constraint")
 
@@ -240,7 +239,7 @@ def _check_submitted(
     qos = next((qos for qos in facts.qos or () if qos.name == name), None)
     if spec.array is None or qos is None or not facts.enforces_limits:
         return
-    tasks = parse_array(spec.array).tasks
+    tasks = spec.array.tasks
     if qos.max_submitted is not None and tasks > qos.max_submitted:
         refuse(
             problems,

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from slurmgen import plan
 from slurmgen.cluster import limits
+from slurmgen.cluster.ask import Ask
 from slurmgen.errors import Refusal
 from slurmgen.launchers import Layout
-from slurmgen.spec import catalog, readers
+from slurmgen.spec import catalog, keys, readers
 from slurmgen.spec.job import JobSpec
 
 if TYPE_CHECKING:
@@ -27,21 +27,11 @@ if TYPE_CHECKING:
 
 _Place = TypeVar("_Place", bound="Selectable")
 
-# The options that have a key of their own, and how their values are read.
+# The options whose key says the same, and how their values are read.
 _READERS: dict[str, Reader] = {
-    "account": readers.identifier,
-    "array": readers.array,
-    "constraint": readers.constraint,
-    "exclude": readers.host_list,
-    "mem": readers.memory,
-    "mem-per-cpu": readers.memory,
-    "mem-per-gpu": readers.memory,
-    "nodelist": readers.host_list,
-    "partition": readers.name_list,
-    "qos": readers.identifier,
-    "reservation": readers.identifier,
-    "licenses": readers.licenses,
-    "time": readers.time,
+    keys.OPTIONS[name]: key.kind.read
+    for name, key in keys.KEYS.items()
+    if key.becomes == keys.COPIED or name in keys.MEMORY
 }
 # Those that a job file has under `sbatch:`.
 _OTHERS: dict[str, Reader] = {
@@ -68,8 +58,8 @@ class Asked(NamedTuple):
     """A request in the words of a job file, as far as the checks look at it."""
 
     spec: JobSpec
-    ask: limits.Ask
-    directives: list[plan.Directive]
+    ask: Ask
+    directives: list[keys.Directive]
 
 
 def mismatches(
@@ -110,9 +100,9 @@ def asked(
     node_type = limits.choose_node_type(spec, profile, gpu_type, gpus, problems)
     each = request.tasks_per_node or 1
     cpus = request.cpus_per_task or (request.cpus_per_gpu or 0) * gpus // each or 1
-    ask = limits.Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
+    ask = Ask(node_type, Layout(request.total_tasks or each, each, 1), gpu_type, gpus, cpus)
     written = [
-        plan.Directive(directive.option, directive.value, (directive.option.replace("-", "_"),))
+        keys.Directive(directive.option, directive.value, (directive.option.replace("-", "_"),))
         for directive in request.directives
         if directive.start in sound
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _EXPANSION = re.compile(r"\$[A-Za-z_{(]|`")
 # What a job gets, and what starts it at all; without the others it runs, if not as it should.
-_DECIDING = catalog.DECIDED_BY_THE_PLAN | frozenset(
+_DECIDING = catalog.decided_by_the_plan() | frozenset(
     "account array constraint dependency exclusive mem mem-per-cpu mem-per-gpu nodelist "
     "partition".split()
 )

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import Refusal
-from slurmgen.spec import readers
+from slurmgen.spec import catalog, kinds, readers
 from slurmgen.spec.array import parse_array
 from slurmgen.spec.begin import canonical_begin
 from slurmgen.spec.constraint import canonical_constraint
 from slurmgen.spec.dependency import canonical_dependency
+from slurmgen.spec.keys import KEYS, OPTIONS
 from slurmgen.spec.mail import TYPES
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.nodes import expand_hostlist
@@ -26,6 +27,8 @@ from slurmgen.spec.values import check_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from slurmgen.spec.kinds import Kind
 
     Check = Callable[[str, str | None], "Fault | None"]
 
@@ -51,7 +54,8 @@ def fault(option: str, value: str, slurm: str | None) -> Fault | None:
     check = _CHECKS.get(option)
     if check is not None:
         return check(value, slurm)
-    if option in _OTHERS:
+    known = catalog.find(option)
+    if known is not None and known.grammar is not None:
         try:
             # A job file's `true` is a flag's.
             check_option(option, "True" if value == "true" else value, slurm)
@@ -268,41 +272,36 @@ _DISTRIBUTION = re.compile(
     r"|(no)?pack",
     re.IGNORECASE,
 )
+# By the kind of the key of the job file that is called after the option.
+_OF_KIND: dict[Kind, Check] = {
+    kinds.NODES: _nodes,
+    kinds.COUNT: _number,
+    kinds.TASKS: _number,
+    kinds.CPUS: _number,
+    kinds.TIME: _time,
+    kinds.MEMORY: _memory,
+    kinds.BEGIN: _begin,
+    kinds.DEPENDENCY: _dependency,
+    kinds.MAIL_TYPE: _mail_type,
+    kinds.ARRAY: _array,
+    kinds.SIGNAL: _signal,
+    kinds.OPEN_MODE: _open_mode,
+    kinds.EXCLUSIVE: _exclusive,
+    kinds.CONSTRAINT: _by(canonical_constraint),
+    kinds.LICENSES: _by(readers.licenses),
+    kinds.HOSTS: _hosts,
+    kinds.LOG: _log,
+}
 _CHECKS: dict[str, Check] = {
-    "nodes": _nodes,
-    "time": _time,
-    "time-min": _time,
-    "mem": _memory,
-    "mem-per-cpu": _memory,
-    "mem-per-gpu": _memory,
-    "begin": _begin,
-    "deadline": _begin,
-    "dependency": _dependency,
-    "mail-type": _mail_type,
-    "array": _array,
-    "signal": _signal,
-    "open-mode": _open_mode,
-    "exclusive": _exclusive,
-    "constraint": _by(canonical_constraint),
-    "licenses": _by(readers.licenses),
-    "nodelist": _hosts,
-    "exclude": _hosts,
-    "output": _log,
-    "error": _log,
+    **{
+        option: _OF_KIND[KEYS[key].kind]
+        for key, option in OPTIONS.items()
+        if KEYS[key].kind in _OF_KIND
+    },
+    **dict.fromkeys(("tasks-per-node", "ntasks-per-socket", "ntasks-per-gpu"), _number),
     "distribution": _distribution,
 }
-_CHECKS |= dict.fromkeys(
-    "ntasks ntasks-per-node tasks-per-node ntasks-per-socket ntasks-per-gpu cpus-per-task "
-    "cpus-per-gpu".split(),
-    _number,
-)
-_OTHERS = frozenset(
-    """
-    acctg-freq core-spec cores-per-socket cpu-freq delay-boot extra-node-info gpu-bind
-    gpu-freq gres-flags hint kill-on-invalid-dep mem-bind mincpus nice no-kill
-    ntasks-per-core oom-kill-step priority profile propagate segment sockets-per-node
-    switches thread-spec threads-per-core tmp wait-all-nodes
-    """.split()
-)
-_TEXTS = frozenset("account comment constraint job-name licenses partition qos".split())
+# Free text, of which Slurm takes so much.
+_TEXT = (kinds.NAME, kinds.IDENTIFIER, kinds.NAME_LIST, kinds.CONSTRAINT, kinds.LICENSES)
+_TEXTS = frozenset(option for key, option in OPTIONS.items() if KEYS[key].kind in _TEXT)
 _MOST_BYTES = 1024

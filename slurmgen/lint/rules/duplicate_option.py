@@ -43,6 +43,7 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import Refusal
 from slurmgen.lint.facts.options import place
 from slurmgen.lint.finding import Finding
+from slurmgen.spec.catalog import ALIASES
 from slurmgen.spec.memory import parse_memory
 from slurmgen.spec.time import parse_time
 
@@ -56,7 +57,6 @@ NAME = "duplicate-option"
 CODE = "SG113"
 SEVERITY = WARNING
 
-_SAME = {"tasks-per-node": "ntasks-per-node", "cluster": "clusters"}
 # Comma lists that can be written in one.
 _LISTS = ("export", "gres", "licenses", "exclude", "nodelist", "mail-type")
 # Seen to add up the types of several lines until 24.11, and to take the last one on 26.05.
@@ -66,7 +66,7 @@ _MAIL_OVERRIDES_SINCE = "26.05"
 def check(job: Job) -> Iterator[Finding]:
     given: dict[tuple[int, str], list[Directive]] = {}
     for directive in job.script.directives:
-        option = _SAME.get(directive.option, directive.option)
+        option = ALIASES.get(directive.option, directive.option)
         given.setdefault((directive.component, option), []).append(directive)
     for (_, option), directives in given.items():
         if option == "mail-type" and (job.slurm is None or job.slurm < _MAIL_OVERRIDES_SINCE):

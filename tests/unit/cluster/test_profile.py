@@ -45,6 +45,15 @@ def test_the_environment_has_the_rules_of_a_job_s(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("name", "fix"),
+    [("partitoin", "write partition"), ("command", "remove it"), ("x", "remove it")],
+)
+def test_a_default_that_no_job_takes(name: str, fix: str, tmp_path: Path) -> None:
+    text = f"defaults:\n  partition: gpu\n  {name}: gpu\n"
+    assert errors(text, tmp_path) == [(3, f'"{name}" has no default in a profile', fix)]
+
+
+@pytest.mark.parametrize(
     "word",
     [
         *("--nodes=1", "--ntasks=2", "--ntasks-per-node=2", "--tasks-per-node=2"),

@@ -8,7 +8,7 @@ import pytest
 
 from slurmgen import directives
 from slurmgen.cluster import generic
-from slurmgen.cluster.limits import Ask
+from slurmgen.cluster.ask import Ask
 from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.live.texts import Texts

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurmgen.cluster import waste
-from slurmgen.cluster.limits import Ask
+from slurmgen.cluster.ask import Ask
 from slurmgen.cluster.profile import NodeType, Partition, Profile
 from slurmgen.launchers import Layout, Problem
 from slurmgen.spec.job import JobSpec
@@ -17,7 +17,7 @@ NODE = NodeType(name="a100", gpu="a100", gpus_per_node=4, cpus=64, memory="512G"
 
 def problems(job: dict[str, Any], *, whole_nodes: bool = False) -> list[tuple[Any, str, str]]:
     spec = JobSpec(command="true", **job)
-    gpus = int(spec.gpus_per_node or 0)
+    gpus = spec.gpus_per_node.number if spec.gpus_per_node else 0
     cpus = spec.cpus_per_task if isinstance(spec.cpus_per_task, int) else 1
     found: list[Problem] = []
     ask = Ask(NODE, Layout(gpus or 1, gpus or 1, 1), None, gpus, cpus)

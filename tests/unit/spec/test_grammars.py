@@ -8,13 +8,13 @@ import pytest
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import readers
-from slurmgen.spec.array import canonical_array
+from slurmgen.spec.array import parse_array
 from slurmgen.spec.begin import canonical_begin
 from slurmgen.spec.constraint import canonical_constraint
 from slurmgen.spec.dependency import canonical_dependency
 from slurmgen.spec.export import canonical_export
 from slurmgen.spec.filename import check_pattern
-from slurmgen.spec.gres import format_gpus, parse_gpus, parse_gres
+from slurmgen.spec.gres import parse_gpus, parse_gres
 from slurmgen.spec.mail import canonical_mail_type
 from slurmgen.spec.memory import canonical_memory
 from slurmgen.spec.nodes import canonical_hostlist, check_node_count
@@ -23,7 +23,11 @@ from slurmgen.spec.time import canonical_time
 
 
 def canonical_gpus(text: str) -> str:
-    return format_gpus(*parse_gpus(text))
+    return str(parse_gpus(text))
+
+
+def canonical_array(text: str) -> str:
+    return str(parse_array(text))
 
 
 Table = dict[Callable[[str], str], dict[str, str]]

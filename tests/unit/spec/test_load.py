@@ -153,11 +153,11 @@ def test_scalars_keep_the_meaning_they_are_written_with() -> None:
         "time: 4:00:00\njob_name: 0123\npartition: NO\ncomment: 1e-3\naccount: on\n"
         "mem: 010\nenv: {A: yes, B: 1_000, C: 12:30:00, D: 0x1F, E: .5, F: 2030-01-20}\n"
     )
-    assert (found.time, found.job_name, found.partition) == ("04:00:00", "0123", "NO")
+    assert (str(found.time), found.job_name, found.partition) == ("04:00:00", "0123", "NO")
     assert (found.comment, found.account, found.mem) == ("1e-3", "on", "10")
     assert list(found.env.values()) == ["yes", "1_000", "12:30:00", "0x1F", ".5", "2030-01-20"]
-    assert spec("time: 1:30").time == "00:01:30"
-    assert spec("time: 90").time == "01:30:00"
+    assert str(spec("time: 1:30").time) == "00:01:30"
+    assert str(spec("time: 90").time) == "01:30:00"
 
 
 def test_python_values_are_read_as_their_text() -> None:

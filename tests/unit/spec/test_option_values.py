@@ -6,7 +6,7 @@ import pytest
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
-from slurmgen.spec.values import check_option
+from slurmgen.spec.values import GRAMMARS, check_option
 
 READ = {
     "acctg-freq": "0|30|task=30|task=30,energy=10|filesystem=1,network=2",
@@ -124,4 +124,22 @@ def test_names_are_whole_and_either_spelling_will_do() -> None:
     assert catalog.find("ntasks-per-no") is None
     assert catalog.suggest("constrant") == "constraint"
     assert catalog.suggest("C") == "constraint"
-    assert not any(catalog.is_srun_only(name) for name in catalog.options() if name != "wait")
+    assert not any(catalog.is_srun_only(name) for name in catalog.options())
+    assert catalog.is_srun_only("cpu_bind")
+
+
+def test_what_the_table_says_of_values_is_said_of_them() -> None:
+    named = {option.grammar for option in catalog.options().values() if option.grammar}
+    assert named == set(GRAMMARS)
+
+
+def test_one_name_has_another_argument_for_srun() -> None:
+    sbatch, srun = catalog.options(), catalog.srun_options()
+    both = sorted(sbatch.keys() & srun.keys())
+    assert [n for n in both if sbatch[n].argument != srun[n].argument] == ["wait"]
+    letters = catalog.by_letter(srun)
+    assert {
+        letter: option.name
+        for letter, option in catalog.by_letter(sbatch).items()
+        if letter in letters and letters[letter].name != option.name
+    } == {}

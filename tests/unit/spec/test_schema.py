@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from slurmgen.source import parse_yaml
-from slurmgen.spec.hints import OWN_KEYS
 from slurmgen.spec.job import JobSpec
+from slurmgen.spec.keys import OPTIONS
 from slurmgen.spec.schema import KINDS, schema
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -112,5 +112,5 @@ def test_every_key_says_what_it_is() -> None:
 def test_options_of_sbatch_are_completed_but_not_those_with_a_key() -> None:
     offered = set(schema("job")["properties"]["sbatch"]["properties"])
     assert {"hint", "gpu-bind", "nice"} <= offered
-    assert not {name.replace("_", "-") for name in OWN_KEYS} & offered
+    assert not set(OPTIONS.values()) & offered
     assert not {"help", "wrap", "gpus"} & offered
