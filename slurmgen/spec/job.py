@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from slurmgen import launchers
 from slurmgen.spec import checks
 from slurmgen.spec import fields as f
 from slurmgen.spec.base import SpecModel
@@ -241,10 +242,9 @@ class JobSpec(SpecModel):
         "is printed), a whole number, true or false, or a list of them",
         examples=[{"profile": "true"}],
     )
-    launcher: Literal["srun", "torchrun", "spawn", "plain"] = Field(
-        "srun",
-        description="srun: a task per GPU; torchrun: one per node, that starts the ranks; spawn: "
-        "the program starts them itself; plain: one process",
+    launcher: launchers.Name = Field(
+        launchers.DEFAULT,
+        description="; ".join(f"{one.name}: {one.about}" for one in launchers.every()),
     )
     rdzv: Literal["static", "c10d"] = Field("static", description="torchrun's rendezvous")
     setup: Setup = Field(

@@ -212,7 +212,7 @@ _JOB_DEFAULTS: dict[str, Any] = {
     "sbatch": {},
     "template": "job",
     "vars": {},
-    "launcher": "srun",
+    "launcher": launchers.DEFAULT,
     "rdzv": "static",
     "setup": SimpleNamespace(**_SETUP_DEFAULTS),
     "env": {},
