@@ -48,7 +48,8 @@ def is_rendered(script: BatchScript) -> bool:
 
 def is_same(script: str, again: str) -> bool:
     """Whether two rendered scripts differ in their header at most."""
-    return script.split("\n")[3:] == again.split("\n")[3:]
+    first, second = script.split("\n"), again.split("\n")
+    return first[rendered_header(first) :] == second[rendered_header(second) :]
 
 
 def read(script: BatchScript, lifted: Lifted) -> Parts:

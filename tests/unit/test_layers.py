@@ -41,6 +41,7 @@ PURE = (
     "shell",
     "source",
     "spec",
+    "stamp",
     "template_errors",
     "template_reads",
     "variables",
@@ -89,6 +90,7 @@ RENDER_MAY_LOAD = (
     "slurmgen.resources",
     "slurmgen.source",
     "slurmgen.spec",
+    "slurmgen.stamp",
 )
 RENDER_NEVER_LOADS = (
     "asyncio",

@@ -1,0 +1,309 @@
+"""The line of a rendered script that a machine reads: what the script was rendered from.
+
+`# slurmgen-stamp: {…}` is the last of the comments over the directives: slurmgen's version, the
+job file's name, template and cluster, a hash of the job file's data and one of the script without
+this line, and the keys of the job file. A text that stands in the script anyway (variables,
+commands, a script, a command's words) is not said again: its key has the line where it stands. So
+a secret isn't doubled, and the line stays short.
+
+The same job file gives the same stamp, wherever and whenever it is rendered; its comments are no
+part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from slurmgen import __version__
+from slurmgen.quoting import bash_expandable, bash_word, read_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from slurmgen.plan import JobPlan
+
+_MARK = "# slurmgen-stamp: "
+# More lines than the head of any template has.
+MOST_COMMENTS = 500
+# Of a job that is requeued, the step is started like this.
+_IN_BACKGROUND = " <&0 &"
+_CONTINUED = re.compile(r" \\\n +")
+
+
+class Stamp(NamedTuple):
+    """What the line says.
+
+    job: the hash of the job file's data (`hash_of`), without what `--set` changed; script: of the
+    script without this line, and of the keys in it. overrides: the keys that `--set` changed.
+    keys: of the job as it was rendered, with places in the script (`keys_of` reads them); None
+    where one has no place.
+    """
+
+    version: str
+    source: str
+    template: str
+    cluster: str
+    job: str
+    script: str
+    overrides: tuple[str, ...]
+    keys: dict[str, Any] | None
+
+
+def stamped(
+    text: str,
+    plan: JobPlan,
+    given: Mapping[str, Any],
+    *,
+    own: Mapping[str, Any],
+    overrides: Iterable[str] = (),
+) -> str:
+    """The rendered script `text` with its stamp.
+
+    given: the keys and values of the job file, with what `--set` (`overrides`) changed of them;
+    own: without that. A text that is no script has none.
+    """
+    lines = text.split("\n")
+    at = _end_of_comments(lines)
+    if not at:
+        return text
+    keys = _keys(_Script(text, at), plan, _plain(given))
+    stamp = {
+        "slurmgen": __version__,
+        "job": plan.source,
+        "template": plan.template,
+        "cluster": plan.profile,
+        "sha256": {"job": hash_of(own), "script": _hash(text + json.dumps(keys))},
+        "set": sorted(overrides),
+        "keys": keys,
+    }
+    said = {name: value for name, value in stamp.items() if value not in (None, [])}
+    # ASCII alone, so that nothing in it can end the line; and no # a comment of its own.
+    lines.insert(at, _MARK + json.dumps(said).replace("#", "\\u0023"))
+    return "\n".join(lines)
+
+
+def read(text: str) -> Stamp | None:
+    """The stamp of a script; None where it has none, or one that can't be read."""
+    at = line_of(text)
+    if not at:
+        return None
+    line = text.split("\n", at)[at - 1]
+    try:
+        said = json.loads(line.removeprefix(_MARK))
+        keys = said.get("keys")
+        return Stamp(
+            version=str(said["slurmgen"]),
+            source=str(said["job"]),
+            template=str(said["template"]),
+            cluster=str(said["cluster"]),
+            job=str(said["sha256"]["job"]),
+            script=str(said["sha256"]["script"]),
+            overrides=tuple(map(str, said.get("set", ()))),
+            keys=None if keys is None else dict(keys),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def line_of(text: str) -> int:
+    """The number of the stamp's line, from 1; 0 where there is none."""
+    for at, line in enumerate(text.split("\n", MOST_COMMENTS)[:MOST_COMMENTS], start=1):
+        if line.startswith(_MARK):
+            return at
+        if line.startswith("#SBATCH") or not line.startswith("#"):
+            return 0
+    return 0
+
+
+def without(text: str) -> str:
+    """The script without its stamp."""
+    at = line_of(text)
+    if not at:
+        return text
+    lines = text.split("\n", at)
+    return "\n".join([*lines[: at - 1], *lines[at:]])
+
+
+def shortened(text: str) -> str:
+    """The script for people who compare it: line for line, but of the stamp only that it is one."""
+    at = line_of(text)
+    lines = text.split("\n")
+    return "\n".join([*lines[: at - 1], f"{_MARK}{{…}}", *lines[at:]]) if at else text
+
+
+def is_as_rendered(text: str, stamp: Stamp) -> bool:
+    """Whether nobody has changed the script since."""
+    return _hash(without(text) + json.dumps(stamp.keys)) == stamp.script
+
+
+def changes(text: str, data: Mapping[str, Any]) -> str:
+    """What has changed since a script was rendered, in words; empty where the stamp can't tell.
+
+    data: of the job file as it is now.
+    """
+    said = read(text)
+    if said is None:
+        return ""
+    found = [] if is_as_rendered(text, said) else ["the script was edited"]
+    if hash_of(data) != said.job:
+        found.append("the job file has changed")
+    return " and ".join(found)
+
+
+def hash_of(data: Mapping[str, Any]) -> str:
+    """A hash of a job file's keys and values, however they are laid out."""
+    return _hash(json.dumps(_plain(data), sort_keys=True))
+
+
+def keys_of(text: str, stamp: Stamp) -> dict[str, Any] | None:
+    """The keys and values of the job file, all as text; None where the script doesn't hold them.
+
+    text: the script with its stamp, as it was rendered.
+    """
+    if stamp.keys is None:
+        return None
+    try:
+        found = _resolved(text.split("\n"), stamp.keys, ())
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _end_of_comments(lines: Sequence[str]) -> int:
+    """How many lines stand over the directives; 0 where it is no script with a head of ours."""
+    if not lines[0].startswith("#!"):
+        return 0
+    for at, line in enumerate(lines[:MOST_COMMENTS]):
+        if line.startswith("#SBATCH"):
+            return at
+        if not line.startswith("#"):
+            return 0
+    return 0
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    """Data as a YAML file would have it: text, lists and mappings, and no empty key."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+class _NoPlaceError(Exception):
+    """The script doesn't hold the text."""
+
+
+class _Script:
+    """A script that will have its stamp behind `at` lines."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text = f"\n{text}"
+        self.at = at
+
+    def place(self, block: str) -> int:
+        """The first line of `block`, which stands there as it is."""
+        found = self.text.find(f"\n{block}\n")
+        if found < 0:
+            raise _NoPlaceError
+        line = self.text.count("\n", 0, found) + 1
+        return line + (line > self.at)
+
+    def lines(self, block: str, given: str) -> dict[str, int]:
+        """The place of the lines of a text that is `given` with some line breaks at its end."""
+        count = block.count("\n") + 1
+        place = {"line": self.place(block), "lines": count}
+        breaks = len(given) - len(given.rstrip("\n")) - len(block) + len(block.rstrip("\n"))
+        return place if breaks == _usual_breaks(count) else {**place, "breaks": breaks}
+
+    def words(self, words: Sequence[str]) -> dict[str, int]:
+        """The place of the last words of the step."""
+        found = self.text.rfind("\nsrun ")
+        if found < 0:
+            raise _NoPlaceError
+        line = self.text.count("\n", 0, found) + 1
+        step = _CONTINUED.sub(" ", self.text[found + 1 :]).partition("\n")[0]
+        quoted = " ".join(map(bash_word, words))
+        if not step.removesuffix(_IN_BACKGROUND).endswith(f" {quoted}"):
+            raise _NoPlaceError
+        return {"line": line + (line > self.at), "words": len(words)}
+
+
+def _keys(script: _Script, plan: JobPlan, given: dict[str, Any]) -> dict[str, Any] | None:
+    """The keys with the places of long texts in the script; None where one isn't there."""
+    keys = dict(given)
+    try:
+        if keys.get("env"):
+            values = dict(plan.env)
+            keys["env"] = {
+                name: script.place(f"export {name}={bash_expandable(values[name], required=False)}")
+                for name in keys["env"]
+            }
+        if plan.entrypoint and "args" in keys:
+            keys["args"] = script.words(plan.words[4:])
+        if plan.command is not None:
+            keys["command"] = script.lines(plan.command.rstrip("\n"), keys["command"])
+        elif "command" in keys:
+            keys["command"] = script.words(plan.words)
+        if plan.script is not None:
+            body, given_text = plan.script.removesuffix("\n"), keys["script"]
+            if body.startswith("#!"):
+                below = script.lines(body.partition("\n")[2], given_text)
+                keys["script"] = {**below, "interpreter": 1}
+            else:
+                keys["script"] = script.lines(body, given_text)
+        elif isinstance(keys.get("setup"), dict) and "commands" in keys["setup"]:
+            commands = keys["setup"]["commands"]
+            texts = [commands] if isinstance(commands, str) else commands
+            places = [script.lines(text.rstrip("\n"), text) for text in texts]
+            placed = places[0] if isinstance(commands, str) else places
+            keys["setup"] = {**keys["setup"], "commands": placed}
+    except (_NoPlaceError, KeyError, IndexError):
+        return None
+    return keys
+
+
+def _resolved(lines: Sequence[str], value: Any, path: tuple[str, ...]) -> Any:
+    """A value with what stands at its places in the script."""
+    if isinstance(value, int) and path[:1] == ("env",):
+        quoted = lines[value - 1].removeprefix(f"export {path[1]}=")
+        return read_words(quoted, expandable=True)[0]
+    if isinstance(value, list):
+        return [_resolved(lines, inner, path) for inner in value]
+    if not isinstance(value, dict):
+        return str(value)
+    if path in _PLACED and isinstance(value.get("line"), int):
+        first = value["line"]
+        if "words" in value:
+            words = read_words(_step(lines, first), expandable=False)
+            return words[len(words) - value["words"] :]
+        found = lines[first - 1 : first - 1 + value["lines"]]
+        if value.get("interpreter"):
+            found = [lines[0], *found]
+        return "\n".join(found) + "\n" * value.get("breaks", _usual_breaks(value["lines"]))
+    return {str(key): _resolved(lines, inner, (*path, str(key))) for key, inner in value.items()}
+
+
+def _usual_breaks(lines: int) -> int:
+    """The line breaks at the end of a text in a job file: a block has one."""
+    return int(lines > 1)
+
+
+_PLACED = (("command",), ("args",), ("script",), ("setup", "commands"))
+
+
+def _step(lines: Sequence[str], first: int) -> str:
+    """A command that goes on over several lines, in one."""
+    found = lines[first - 1 :]
+    last = next(at for at, line in enumerate(found) if not line.endswith(" \\"))
+    return " ".join(line.removesuffix(" \\") for line in found[: last + 1])
