@@ -1,7 +1,8 @@
-"""JobPlan -> text. The only module that uses Jinja2, and where everything is quoted.
+"""JobPlan -> text, through Jinja2. Here everything is quoted for where it stands.
 
 Templates lay out and don't compute: each value they print is already a Bash word, a
-complete directive or a line of text when it reaches them.
+complete directive or a line of text when it reaches them. What a template does wrong is said by
+`template_errors`, and what it reads is told by `template_reads`; nothing else knows of Jinja2.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The line of a rendered script that a machine reads: what the script was rendered from.
 
-`# slurmgen-stamp: {…}` is the last of the comments over the directives: slurmgen's version, the
-job file's name, template and cluster, a hash of the job file's data and one of the script without
-this line, and the keys of the job file. A text that stands in the script anyway (variables,
-commands, a script, a command's words) is not said again: its key has the line where it stands. So
-a secret isn't doubled, and the line stays short.
+`# slurmgen-stamp: {…}` is the last of the comments at the top, over the directives. It has
+slurmgen's version; the job file's name, template and cluster; a hash of the job file's data and one
+of the script without this line; and the keys of the job file. A text that stands in the script
+anyway (variables, commands, a script, a command's words) is not said again: its key has the line
+where it stands. So a secret isn't doubled, and the line stays short.
 
 The same job file gives the same stamp, wherever and whenever it is rendered; its comments are no
 part of it.
@@ -114,7 +114,7 @@ def line_of(text: str) -> int:
     for at, line in enumerate(text.split("\n", MOST_COMMENTS)[:MOST_COMMENTS], start=1):
         if line.startswith(_MARK):
             return at
-        if line.startswith("#SBATCH") or not line.startswith("#"):
+        if _is_below(line):
             return 0
     return 0
 
@@ -174,15 +174,15 @@ def keys_of(text: str, stamp: Stamp) -> dict[str, Any] | None:
 
 
 def _end_of_comments(lines: Sequence[str]) -> int:
-    """How many lines stand over the directives; 0 where it is no script with a head of ours."""
+    """How many lines stand over the directives; 0 where it is no script."""
     if not lines[0].startswith("#!"):
         return 0
-    for at, line in enumerate(lines[:MOST_COMMENTS]):
-        if line.startswith("#SBATCH"):
-            return at
-        if not line.startswith("#"):
-            return 0
-    return 0
+    head = enumerate(lines[:MOST_COMMENTS])
+    return next((at for at, line in head if _is_below(line)), 0)
+
+
+def _is_below(line: str) -> bool:
+    return line.startswith("#SBATCH") or not line.startswith("#")
 
 
 def _hash(text: str) -> str:
@@ -249,7 +249,7 @@ def _keys(script: _Script, plan: JobPlan, given: dict[str, Any]) -> dict[str, An
                 name: script.place(f"export {name}={bash_expandable(values[name], required=False)}")
                 for name in keys["env"]
             }
-        if plan.entrypoint and "args" in keys:
+        if plan.entrypoint and keys.get("args"):
             keys["args"] = script.words(plan.words[4:])
         if plan.command is not None:
             keys["command"] = script.lines(plan.command.rstrip("\n"), keys["command"])
