@@ -200,6 +200,32 @@ def _plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
+_Found = tuple["tuple[str | int, ...]", int]
+
+
+def key_at(stamp: Stamp, line: int) -> _Found | None:
+    """The key whose text stands in a line of the script, and in which line of that text.
+
+    None where it is no text of a key's; the words of a step are not told apart.
+    """
+    return _key_at(stamp.keys or {}, line, ())
+
+
+def _key_at(value: Any, line: int, path: tuple[str | int, ...]) -> _Found | None:
+    if isinstance(value, int):
+        return (path, 0) if value == line else None
+    if isinstance(value, dict) and isinstance(value.get("line"), int):
+        at = line - value["line"]
+        return (path, at) if 0 <= at < value.get("lines", 0) else None
+    inner: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    answers = (_key_at(item, line, (*path, key)) for key, item in inner)
+    return next((found for found in answers if found is not None), None)
+
+
 class _NoPlaceError(Exception):
     """The script doesn't hold the text."""
 

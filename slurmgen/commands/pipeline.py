@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic
     from slurmgen.lint.job import Job
+    from slurmgen.lint.origin import Origin
     from slurmgen.spec.job import JobSpec
 
 
@@ -133,6 +134,27 @@ def diff(before: str, after: str, before_name: str, after_name: str) -> str:
     if first == second:
         first, second = before, after
     return report.diff(first, second, before_name, after_name)
+
+
+def origin_of(script: Path, text: str) -> Origin | None:
+    """What tells of each line of a script from which line of the job file beside it comes.
+
+    None where either has changed since, or other keys came from the command line.
+    """
+    from slurmgen.lint.origin import Origin
+
+    path, said = job_file_of(script, text), stamp.read(text)
+    if path is None or said is None or said.overrides:
+        return None
+    root = job_folder(str(path))
+    try:
+        profile = load_profile(said.cluster, root)
+        yaml = read_text(path)
+        loaded = load_job(yaml, str(path), defaults=profile.defaults)
+        plan = resolve(loaded.spec, profile, source=said.source)
+    except (SlurmgenError, PlanError):
+        return None
+    return Origin(plan, loaded.source, text, yaml)
 
 
 def since(script: str, planned: Planned) -> str:
