@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from slurmgen import stamp
+from slurmgen import stamp_reader
 
 # Scripts that have no stamp yet are known by the line that people read.
 _LINE = re.compile(
@@ -28,7 +28,7 @@ class Heading(NamedTuple):
 
 def read_heading(text: str) -> Heading | None:
     """The heading of a rendered script; None where it has none."""
-    said = stamp.read(text)
+    said = stamp_reader.read(text)
     if said is not None:
         return Heading(said.version, said.source, said.template, said.cluster)
     found = _LINE.search(text[:_HEAD])

@@ -14,43 +14,24 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from slurmgen import __version__
-from slurmgen.quoting import bash_expandable, bash_word, read_words
+from slurmgen.quoting import bash_expandable, bash_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from slurmgen.plan import JobPlan
 
-_MARK = "# slurmgen-stamp: "
+MARK = "# slurmgen-stamp: "
 # More lines than the head of any template has.
 MOST_COMMENTS = 500
 # Of a job that is requeued, the step is started like this.
 _IN_BACKGROUND = " <&0 &"
-_CONTINUED = re.compile(r" \\\n +")
-
-
-class Stamp(NamedTuple):
-    """What the line says.
-
-    job: the hash of the job file's data (`hash_of`), without what `--set` changed; script: of the
-    script without this line, and of the keys in it. overrides: the keys that `--set` changed.
-    keys: of the job as it was rendered, with places in the script (`keys_of` reads them); None
-    where one has no place.
-    """
-
-    version: str
-    source: str
-    template: str
-    cluster: str
-    job: str
-    script: str
-    overrides: tuple[str, ...]
-    keys: dict[str, Any] | None
+# As `launch.sbatch.j2` goes on in another line.
+_CONTINUED = " \\\n  "
 
 
 def stamped(
@@ -76,43 +57,20 @@ def stamped(
         "job": plan.source,
         "template": plan.template,
         "cluster": plan.profile,
-        "sha256": {"job": hash_of(own), "script": _hash(text + json.dumps(keys))},
+        "sha256": {"job": hash_of(own), "script": hash_of_text(text + json.dumps(keys))},
         "set": sorted(overrides),
         "keys": keys,
     }
     said = {name: value for name, value in stamp.items() if value not in (None, [])}
     # ASCII alone, so that nothing in it can end the line; and no # a comment of its own.
-    lines.insert(at, _MARK + json.dumps(said).replace("#", "\\u0023"))
+    lines.insert(at, MARK + json.dumps(said).replace("#", "\\u0023"))
     return "\n".join(lines)
-
-
-def read(text: str) -> Stamp | None:
-    """The stamp of a script; None where it has none, or one that can't be read."""
-    at = line_of(text)
-    if not at:
-        return None
-    line = text.split("\n", at)[at - 1]
-    try:
-        said = json.loads(line.removeprefix(_MARK))
-        keys = said.get("keys")
-        return Stamp(
-            version=str(said["slurmgen"]),
-            source=str(said["job"]),
-            template=str(said["template"]),
-            cluster=str(said["cluster"]),
-            job=str(said["sha256"]["job"]),
-            script=str(said["sha256"]["script"]),
-            overrides=tuple(map(str, said.get("set", ()))),
-            keys=None if keys is None else dict(keys),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
 
 
 def line_of(text: str) -> int:
     """The number of the stamp's line, from 1; 0 where there is none."""
     for at, line in enumerate(text.split("\n", MOST_COMMENTS)[:MOST_COMMENTS], start=1):
-        if line.startswith(_MARK):
+        if line.startswith(MARK):
             return at
         if _is_below(line):
             return 0
@@ -128,49 +86,9 @@ def without(text: str) -> str:
     return "\n".join([*lines[: at - 1], *lines[at:]])
 
 
-def shortened(text: str) -> str:
-    """The script for people who compare it: line for line, but of the stamp only that it is one."""
-    at = line_of(text)
-    lines = text.split("\n")
-    return "\n".join([*lines[: at - 1], f"{_MARK}{{…}}", *lines[at:]]) if at else text
-
-
-def is_as_rendered(text: str, stamp: Stamp) -> bool:
-    """Whether nobody has changed the script since."""
-    return _hash(without(text) + json.dumps(stamp.keys)) == stamp.script
-
-
-def changes(text: str, data: Mapping[str, Any]) -> str:
-    """What has changed since a script was rendered, in words; empty where the stamp can't tell.
-
-    data: of the job file as it is now.
-    """
-    said = read(text)
-    if said is None:
-        return ""
-    found = [] if is_as_rendered(text, said) else ["the script was edited"]
-    if hash_of(data) != said.job:
-        found.append("the job file has changed")
-    return " and ".join(found)
-
-
 def hash_of(data: Mapping[str, Any]) -> str:
     """A hash of a job file's keys and values, however they are laid out."""
-    return _hash(json.dumps(_plain(data), sort_keys=True))
-
-
-def keys_of(text: str, stamp: Stamp) -> dict[str, Any] | None:
-    """The keys and values of the job file, all as text; None where the script doesn't hold them.
-
-    text: the script with its stamp, as it was rendered.
-    """
-    if stamp.keys is None:
-        return None
-    try:
-        found = _resolved(text.split("\n"), stamp.keys, ())
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return hash_of_text(json.dumps(_plain(data), sort_keys=True))
 
 
 def _end_of_comments(lines: Sequence[str]) -> int:
@@ -185,7 +103,7 @@ def _is_below(line: str) -> bool:
     return line.startswith("#SBATCH") or not line.startswith("#")
 
 
-def _hash(text: str) -> str:
+def hash_of_text(text: str) -> str:
     return sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
@@ -198,32 +116,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
-
-
-_Found = tuple["tuple[str | int, ...]", int]
-
-
-def key_at(stamp: Stamp, line: int) -> _Found | None:
-    """The key whose text stands in a line of the script, and in which line of that text.
-
-    None where it is no text of a key's; the words of a step are not told apart.
-    """
-    return _key_at(stamp.keys or {}, line, ())
-
-
-def _key_at(value: Any, line: int, path: tuple[str | int, ...]) -> _Found | None:
-    if isinstance(value, int):
-        return (path, 0) if value == line else None
-    if isinstance(value, dict) and isinstance(value.get("line"), int):
-        at = line - value["line"]
-        return (path, at) if 0 <= at < value.get("lines", 0) else None
-    inner: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(value, dict):
-        inner = value.items()
-    elif isinstance(value, list):
-        inner = enumerate(value)
-    answers = (_key_at(item, line, (*path, key)) for key, item in inner)
-    return next((found for found in answers if found is not None), None)
 
 
 class _NoPlaceError(Exception):
@@ -250,7 +142,7 @@ class _Script:
         count = block.count("\n") + 1
         place = {"line": self.place(block), "lines": count}
         breaks = len(given) - len(given.rstrip("\n")) - len(block) + len(block.rstrip("\n"))
-        return place if breaks == _usual_breaks(count) else {**place, "breaks": breaks}
+        return place if breaks == usual_breaks(count) else {**place, "breaks": breaks}
 
     def words(self, words: Sequence[str]) -> dict[str, int]:
         """The place of the last words of the step."""
@@ -258,7 +150,7 @@ class _Script:
         if found < 0:
             raise _NoPlaceError
         line = self.text.count("\n", 0, found) + 1
-        step = _CONTINUED.sub(" ", self.text[found + 1 :]).partition("\n")[0]
+        step = self.text[found + 1 :].replace(_CONTINUED, " ").partition("\n")[0]
         quoted = " ".join(map(bash_word, words))
         if not step.removesuffix(_IN_BACKGROUND).endswith(f" {quoted}"):
             raise _NoPlaceError
@@ -299,37 +191,6 @@ def _keys(script: _Script, plan: JobPlan, given: dict[str, Any]) -> dict[str, An
     return keys
 
 
-def _resolved(lines: Sequence[str], value: Any, path: tuple[str, ...]) -> Any:
-    """A value with what stands at its places in the script."""
-    if isinstance(value, int) and path[:1] == ("env",):
-        quoted = lines[value - 1].removeprefix(f"export {path[1]}=")
-        return read_words(quoted, expandable=True)[0]
-    if isinstance(value, list):
-        return [_resolved(lines, inner, path) for inner in value]
-    if not isinstance(value, dict):
-        return str(value)
-    if path in _PLACED and isinstance(value.get("line"), int):
-        first = value["line"]
-        if "words" in value:
-            words = read_words(_step(lines, first), expandable=False)
-            return words[len(words) - value["words"] :]
-        found = lines[first - 1 : first - 1 + value["lines"]]
-        if value.get("interpreter"):
-            found = [lines[0], *found]
-        return "\n".join(found) + "\n" * value.get("breaks", _usual_breaks(value["lines"]))
-    return {str(key): _resolved(lines, inner, (*path, str(key))) for key, inner in value.items()}
-
-
-def _usual_breaks(lines: int) -> int:
+def usual_breaks(lines: int) -> int:
     """The line breaks at the end of a text in a job file: a block has one."""
     return int(lines > 1)
-
-
-_PLACED = (("command",), ("args",), ("script",), ("setup", "commands"))
-
-
-def _step(lines: Sequence[str], first: int) -> str:
-    """A command that goes on over several lines, in one."""
-    found = lines[first - 1 :]
-    last = next(at for at, line in enumerate(found) if not line.endswith(" \\"))
-    return " ".join(line.removesuffix(" \\") for line in found[: last + 1])

@@ -116,7 +116,9 @@ def recognised(job: str) -> str | None:
 
 def job_file_of(script: Path, text: str) -> Path | None:
     """The job file that a script was rendered from: beside it, and neither has changed since."""
-    said = stamp.read(text)
+    from slurmgen import stamp_reader
+
+    said = stamp_reader.read(text)
     if said is None or Path(said.source).name != said.source:
         return None
     path = script.parent / said.source
@@ -124,13 +126,15 @@ def job_file_of(script: Path, text: str) -> Path | None:
         data = parse_yaml(read_text(path), str(path)).data
     except (SlurmgenError, ValueError):
         return None
-    same = stamp.hash_of(data) == said.job and stamp.is_as_rendered(text, said)
+    same = stamp.hash_of(data) == said.job and stamp_reader.is_as_rendered(text, said)
     return path if same else None
 
 
 def diff(before: str, after: str, before_name: str, after_name: str) -> str:
     """Two rendered scripts compared; their stamps are shown where nothing else differs."""
-    first, second = stamp.shortened(before), stamp.shortened(after)
+    from slurmgen import stamp_reader
+
+    first, second = stamp_reader.shortened(before), stamp_reader.shortened(after)
     if first == second:
         first, second = before, after
     return report.diff(first, second, before_name, after_name)
@@ -141,9 +145,10 @@ def origin_of(script: Path, text: str) -> Origin | None:
 
     None where either has changed since, or other keys came from the command line.
     """
+    from slurmgen import stamp_reader
     from slurmgen.lint.origin import Origin
 
-    path, said = job_file_of(script, text), stamp.read(text)
+    path, said = job_file_of(script, text), stamp_reader.read(text)
     if path is None or said is None or said.overrides:
         return None
     root = job_folder(str(path))
@@ -159,7 +164,9 @@ def origin_of(script: Path, text: str) -> Origin | None:
 
 def since(script: str, planned: Planned) -> str:
     """What has changed since a script was rendered, for the end of a sentence."""
-    changed = stamp.changes(script, planned.source.data)
+    from slurmgen import stamp_reader
+
+    changed = stamp_reader.changes(script, planned.source.data)
     return f": {changed} since it was rendered" if changed else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen import stamp
+from slurmgen import stamp, stamp_reader
 from slurmgen.importer import check, stamped
 from slurmgen.importer.document import directive_entries, in_order
 from slurmgen.importer.lifted import Lifted, lift, rendered_header
@@ -16,7 +16,7 @@ from slurmgen.script import BatchScript
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.stamp import Stamp
+    from slurmgen.stamp_reader import Stamp
 
 _BASH = "#!/bin/bash"
 # What is longer than this is generated, and nobody would read it as a job file's keys.
@@ -61,7 +61,7 @@ def import_script(text: str, *, name: str) -> Imported:
         raise NotImportable("it is larger than sbatch takes, which is 4 MiB")
     notes: list[Note] = []
     text = _plain(text, notes)
-    said = stamp.read(text)
+    said = stamp_reader.read(text)
     if said is not None:
         job = stamped.job_file(text, said)
         if job is not None:

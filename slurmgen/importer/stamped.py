@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slurmgen import stamp
+from slurmgen import stamp_reader
 from slurmgen.errors import InvalidInput
 from slurmgen.importer.keys import CLEAR
 from slurmgen.importer.yaml_text import Entry, write
 from slurmgen.spec.load import load_job
 
 if TYPE_CHECKING:
-    from slurmgen.stamp import Stamp
+    from slurmgen.stamp_reader import Stamp
 
 # Whatever else looks like a number, or like a truth value, is text there.
 _TEXTS = ("env", "job_name", "comment", "command", "args")
@@ -19,9 +19,9 @@ _TEXTS = ("env", "job_name", "comment", "command", "args")
 
 def job_file(text: str, said: Stamp) -> str | None:
     """The job file with the same keys; None where the script was changed, or doesn't hold them."""
-    if not stamp.is_as_rendered(text, said):
+    if not stamp_reader.is_as_rendered(text, said):
         return None
-    keys = stamp.keys_of(text, said)
+    keys = stamp_reader.keys_of(text, said)
     if keys is None:
         return None
     found = write([_entry(key, value, key) for key, value in keys.items()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen import directives, stamp
+from slurmgen import directives, stamp_reader
 
 if TYPE_CHECKING:
     from slurmgen.diagnostics import Location
@@ -37,8 +37,8 @@ class Origin(NamedTuple):
         line = lines[place.line - 1] if place.line <= len(lines) else ""
         if line.startswith("#SBATCH"):
             return self.source.locate(self._directive(place.line))
-        said = stamp.read(self.text)
-        found = said and stamp.key_at(said, place.line)
+        said = stamp_reader.read(self.text)
+        found = said and stamp_reader.key_at(said, place.line)
         if found:
             return self._text_of(*found, place, line)
         first = line.split(" ", 1)[0]

@@ -7,14 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmgen import stamp
+from slurmgen import stamp, stamp_reader
 from slurmgen.cluster import generic
 from slurmgen.importer import import_script
 from slurmgen.plan import resolve
-from slurmgen.quoting import bash_expandable, bash_word, read_words
+from slurmgen.quoting import bash_expandable, bash_word
 from slurmgen.render import render
 from slurmgen.source import parse_yaml
 from slurmgen.spec.job import JobSpec
+from slurmgen.unquoting import read_words
 from tests.property.test_scripts import jobs
 
 ARGUMENTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
@@ -58,11 +59,11 @@ def test_values_are_read_back(values: list[str], required: bool) -> None:
 def check(job: dict[str, Any]) -> None:
     text, script = stamped(job)
     assert stamp.without(script) == text
-    said = stamp.read(script)
+    said = stamp_reader.read(script)
     assert said is not None
     assert said.keys is not None
-    assert stamp.is_as_rendered(script, said)
-    assert stamp.keys_of(script, said) == {key: plain(value) for key, value in job.items()}
+    assert stamp_reader.is_as_rendered(script, said)
+    assert stamp_reader.keys_of(script, said) == {key: plain(value) for key, value in job.items()}
     imported = import_script(script, name="job")
     assert imported.notes == ()
     assert {**data_of(imported.text)} == {key: plain(value) for key, value in job.items()}
@@ -96,7 +97,7 @@ def test_a_stamp_that_somebody_made_up(text: str, whole: bool) -> None:
     line, _, after = rest.partition("\n")
     forged = text.replace("\n", " ") if whole else f"{line[: len(text)]}{text}{line[len(text) :]}"
     changed = f"{before}{mark}{forged}\n{after}"
-    said = stamp.read(changed)
+    said = stamp_reader.read(changed)
     if said is not None:
-        stamp.keys_of(changed, said)
+        stamp_reader.keys_of(changed, said)
     import_script(changed, name="job")

@@ -42,8 +42,10 @@ PURE = (
     "source",
     "spec",
     "stamp",
+    "stamp_reader",
     "template_errors",
     "template_reads",
+    "unquoting",
     "variables",
 )
 NEVER_IN_PURE = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from slurmgen import Job, stamp
+from slurmgen import Job, stamp, stamp_reader
 from slurmgen.commands import import_script as verb
 from slurmgen.commands.pipeline import plan_job, render_job
 from slurmgen.heading import read_heading
@@ -50,8 +50,8 @@ def imported(script: str) -> Any:
     return data(import_script(script, name="job.sbatch").text)
 
 
-def read(script: str) -> stamp.Stamp:
-    said = stamp.read(script)
+def read(script: str) -> stamp_reader.Stamp:
+    said = stamp_reader.read(script)
     assert said is not None
     return said
 
@@ -118,7 +118,7 @@ def test_an_edited_script_is_read_as_it_stands(job: Path) -> None:
     script = script.replace("--nodes=2 --ntasks=2", "--nodes=3 --ntasks=3")
     script = script.replace("--nnodes=2", "--nnodes=3").replace("8 ranks on 2", "12 ranks on 3")
     said = read(script)
-    assert not stamp.is_as_rendered(script, said)
+    assert not stamp_reader.is_as_rendered(script, said)
     found = import_script(script, name="job.sbatch")
     assert data(found.text)["nodes"] == "3"
     assert found.notes[0] == (4, "changed since it was rendered from job.yaml")
@@ -189,7 +189,7 @@ def test_a_template_that_leaves_out_the_command_says_no_keys(job: Path) -> None:
     script = rendered(job)
     said = read(script)
     assert said.keys is None
-    assert stamp.is_as_rendered(script, said)
+    assert stamp_reader.is_as_rendered(script, said)
     # It is kept as it stands.
     assert "script" in imported(script)
 
