@@ -1,4 +1,4 @@
-"""A script that slurmgen has rendered, read back into what it was rendered from.
+"""A script that slurmgen rendered before there were stamps, or that was edited since.
 
 Without it, an import of a rendered import would keep our own launch block as somebody's
 code. What is read here is held against the script by rendering it again, byte for byte, so
