@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from slurmgen import __version__, helptext, report
+from slurmgen import __version__, helptext, launchers, report
 from slurmgen.errors import UsageError
 from slurmgen.main import with_check_value
 
@@ -590,7 +590,7 @@ def init(
     cluster: Cluster = None,
     launcher: Annotated[
         str | None,
-        typer.Option("--launcher", metavar="srun|torchrun|spawn|plain", help="Who starts ranks."),
+        typer.Option("--launcher", metavar="|".join(launchers.NAMES), help="Who starts ranks."),
     ] = None,
     program: Annotated[
         str | None, typer.Option("--program", metavar="COMMAND", help="What each rank runs.")

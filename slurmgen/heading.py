@@ -1,11 +1,13 @@
-"""The line by which a rendered script says what it was rendered from."""
+"""What a rendered script says of where it came from: by its stamp, or as scripts did before."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-# `header` of `render.context()` writes it.
+from slurmgen import stamp_reader
+
+# Scripts that have no stamp yet are known by the line that people read.
 _LINE = re.compile(
     r"^# Rendered by slurmgen (?P<version>\S+) from (?P<source>.+) "
     r"\(template (?P<template>.+), cluster (?P<cluster>.+)\)\.$",
@@ -16,7 +18,7 @@ _HEAD = 2000
 
 
 class Heading(NamedTuple):
-    """What the line says: slurmgen's version, the job file's name, template and cluster."""
+    """slurmgen's version, the job file's name, template and cluster."""
 
     version: str
     source: str
@@ -26,5 +28,8 @@ class Heading(NamedTuple):
 
 def read_heading(text: str) -> Heading | None:
     """The heading of a rendered script; None where it has none."""
+    said = stamp_reader.read(text)
+    if said is not None:
+        return Heading(said.version, said.source, said.template, said.cluster)
     found = _LINE.search(text[:_HEAD])
     return Heading(*found.groups()) if found else None

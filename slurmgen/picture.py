@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from slurmgen import launchers
 from slurmgen.cost import cost_lines
 from slurmgen.placement import Seat, seat, seats_on
 from slurmgen.render import one_line, summary
@@ -97,7 +98,7 @@ def _gpu_cell(plan: JobPlan, here: list[Seat], gpu: int) -> Cell:
     user = next((found for found in here if gpu in found.gpus), None)
     if user is None:
         return ("idle", "idle", f"GPU {gpu}")
-    name = "one process" if plan.launcher == "plain" else f"rank {user.rank}"
+    name = "one process" if launchers.find(plan.launcher).is_one_process else f"rank {user.rank}"
     return ("cell", name, f"GPU {gpu} · {_cpus(user.cpus)}")
 
 

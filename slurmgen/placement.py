@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen import launchers
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,7 +31,7 @@ def seat(plan: JobPlan, index: int) -> Seat:
     Slurm spreads tasks evenly, the first nodes taking the rest.
     """
     layout = plan.layout
-    if plan.launcher == "plain":
+    if launchers.find(plan.launcher).is_one_process:
         return Seat(0, 0, 0, tuple(range(plan.gpus_per_node)), plan.cpus_per_task)
     each, rest = divmod(layout.ntasks, plan.nodes)
     each *= layout.nproc_per_task

@@ -154,7 +154,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     env, task_env = added.env, added.task_env
     if task_env:
         task_env = {name: text for name, text in task_env.items() if name not in spec.env}
-        if spec.launcher == "plain":
+        if launcher.is_one_process:
             # There is no task: the batch shell's variables are the program's.
             env, task_env = {**env, **task_env}, {}
     return JobPlan(

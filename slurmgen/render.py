@@ -1,7 +1,8 @@
-"""JobPlan -> text. The only module that uses Jinja2, and where everything is quoted.
+"""JobPlan -> text, through Jinja2. Here everything is quoted for where it stands.
 
 Templates lay out and don't compute: each value they print is already a Bash word, a
-complete directive or a line of text when it reaches them.
+complete directive or a line of text when it reaches them. What a template does wrong is said by
+`template_errors`, and what it reads is told by `template_reads`; nothing else knows of Jinja2.
 """
 
 from __future__ import annotations
@@ -113,6 +114,7 @@ def context(plan: JobPlan) -> dict[str, Any]:
             delimiter += "_"
     source = one_line(plan.source)
     shebang, script = _own_script(plan.script)
+    launcher = launchers.find(plan.launcher)
     return {
         "version": __version__,
         "source": source,
@@ -123,6 +125,8 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "summary": summary(plan),
         "directives": [directive_line(directive) for directive in plan.directives],
         "launcher": plan.launcher,
+        "task": None if launcher.is_one_process else f"slurmgen/{launcher.partial}",
+        "entrypoint_launcher": launcher.entrypoint,
         "signal": plan.requeue.signal if plan.requeue else None,
         "requeue": plan.requeue is not None,
         "on_node_fail": plan.requeue is not None and plan.requeue.on_node_fail,
@@ -172,20 +176,16 @@ def summary(plan: JobPlan) -> str:
     layout = plan.layout
     kind = f"{plan.gpu_type or 'GPU'}" if plan.gpus_per_node else "CPU"
     nodes = f"{plan.nodes} node{'s' if plan.nodes > 1 else ''}"
-    if plan.launcher == "plain":
+    launcher = launchers.find(plan.launcher)
+    if launcher.is_one_process:
         gpus = f"{plan.gpus_per_node} x {kind}" if plan.gpus_per_node else "no GPU"
         return f"One process on one node with {gpus}."
     ranks = f"{plan.world_size} rank{'s' if plan.world_size > 1 else ''}"
     per_node = layout.ntasks_per_node * layout.nproc_per_task
-    how = {
-        "srun": "srun starts one task per rank",
-        "torchrun": "srun starts one torchrun per node",
-        "spawn": "srun starts one program per node, which starts its own ranks",
-    }[plan.launcher]
     cpus = plan.cpus_per_rank or "default"
     each = "one per GPU" if plan.gpus_per_node else f"{cpus} CPU(s) each"
     upto = "up to " if _uneven(plan) else ""
-    return f"{ranks} on {nodes} ({upto}{per_node} per node, {each}); {how}."
+    return f"{ranks} on {nodes} ({upto}{per_node} per node, {each}); {launcher.how}."
 
 
 def one_line(text: str) -> str:
@@ -201,7 +201,7 @@ def _program(plan: JobPlan) -> list[str]:
     """The words that each task becomes."""
     launcher = launchers.find(plan.launcher)
     program = launcher.program(plan.layout, plan.nodes, plan.rdzv)
-    return [*_container_words(plan), *program, launcher.ARGUMENTS]
+    return [*_container_words(plan), *program, launcher.arguments]
 
 
 def _container_words(plan: JobPlan) -> list[str]:
@@ -256,7 +256,7 @@ def _launch_words(plan: JobPlan) -> list[str]:
     ]
     if plan.container == "pyxis" and plan.setup.container is not None:
         words += _pyxis_words(plan.setup.container)
-    if plan.launcher == "plain":
+    if launchers.find(plan.launcher).is_one_process:
         words += _container_words(plan)
     else:
         words.append('bash -c "$(declare -f task); task \\"\\$@\\"" task')

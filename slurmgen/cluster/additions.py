@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.launchers import TASKS, find
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -48,7 +50,7 @@ def of(spec: JobSpec, profile: Profile, ask: Ask) -> Added:
 
 
 def _binding(profile: Profile, ask: Ask, job: Circumstances) -> tuple[str, ...]:
-    if profile.binding is None or not ask.gpus or job.launcher != "srun":
+    if profile.binding is None or not ask.gpus or find(job.launcher).ranks != TASKS:
         return ()
     if not job.whole_nodes:
         return profile.binding.shared_nodes

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from slurmgen import report
-from slurmgen.commands.pipeline import read_stdin
+from slurmgen.commands.pipeline import job_file_of, read_stdin
 from slurmgen.errors import EXIT_OK, UsageError
 from slurmgen.importer import NotImportable, import_script
 from slurmgen.lint import inputs
@@ -37,6 +37,9 @@ def run(script: str, *, fix: bool = False) -> int:
     report.out(imported.text)
     for note in imported.notes:
         report.note(f"{shown}:{note.line}: {note.text}")
+    beside = None if script == _STDIN else job_file_of(Path(script), text)
+    if beside is not None:
+        report.note(f"{shown}: it was rendered from {beside}, which has its comments too")
     return EXIT_OK
 
 

@@ -87,7 +87,7 @@ def _job_text(job: Path, home: Path, answers: Answers, cluster: str, ask: Ask | 
         return _imported(script, home, schema)
     launcher = answers.launcher
     if launcher is None:
-        usual = "srun"
+        usual = launchers.DEFAULT
         launcher = ask("Launcher", usual, launchers.NAMES) if ask else usual
     if launcher not in launchers.NAMES:
         raise UsageError(

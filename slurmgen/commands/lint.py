@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen import report
+from slurmgen import report, stamp
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import (
     EXIT_BUG,
@@ -21,6 +21,7 @@ from slurmgen.errors import (
 )
 from slurmgen.files import write_atomically
 from slurmgen.lint import beyond, engine, inputs, registry
+from slurmgen.lint.finding import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic, Location
     from slurmgen.lint.job import Job
+    from slurmgen.lint.origin import Origin
     from slurmgen.lint.registry import Rule
 
 FORMATS = ("text", "json", "github", "sarif")
@@ -210,7 +212,12 @@ def _lint_script(
 
     if options.fix:
         text = _mend(name, shown, text, parse, options, result)
-    _check(parse(text), options, result)
+    origin = None
+    if folder is not None and stamp.line_of(text):
+        from slurmgen.commands.pipeline import origin_of
+
+        origin = origin_of(Path(name), text)
+    _check(parse(text), options, result, behind=origin)
 
 
 def _read(name: str) -> bytes:
@@ -229,10 +236,22 @@ def _job_of_file(name: str, options: _Options) -> Job:
     return as_linted(planned, render_job(planned), slurm=options.slurm)
 
 
-def _check(job: Job, options: _Options, result: _Result) -> None:
+def _check(job: Job, options: _Options, result: _Result, *, behind: Origin | None = None) -> None:
+    """behind: of a rendered script, what knows the places in its job file."""
     outcome = engine.check(job, options.chosen)
-    result.add(_shown(outcome, options), outcome.texts)
+    found = _shown(outcome, options)
+    if behind is not None:
+        found = [_with_key(one, job, behind) for one in found]
+    result.add(found, outcome.texts)
     result.failures += outcome.failures
+
+
+def _with_key(found: Diagnostic, job: Job, behind: Origin) -> Diagnostic:
+    """What is found in a rendered script, with the place in the job file where it is mended."""
+    path, line, column = found.location
+    if path != job.path:
+        return found
+    return found._replace(also=(*found.also, behind.locate(Place(line, column))[0]))
 
 
 def _shown(outcome: engine.Outcome, options: _Options) -> list[Diagnostic]:

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from slurmgen import report
+from slurmgen import report, stamp
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
 from slurmgen.diagnostics import of_refusal
-from slurmgen.errors import InvalidInput, Refusal, UnavailableError, UsageError
+from slurmgen.errors import InvalidInput, Refusal, SlurmgenError, UnavailableError, UsageError
 from slurmgen.plan import JobPlan, PlanError, resolve
 from slurmgen.project import project_root, project_templates
-from slurmgen.source import Source, at_key, decode, read_text
+from slurmgen.source import Source, at_key, decode, parse_yaml, read_text
 from slurmgen.spec.load import load_job
 from slurmgen.spec.refusals import Refusals
 
@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic
     from slurmgen.lint.job import Job
+    from slurmgen.lint.origin import Origin
     from slurmgen.spec.job import JobSpec
 
 
 class Planned(NamedTuple):
-    """A job file all the way to its plan; `text` is the file's own."""
+    """A job file all the way to its plan.
+
+    text: the file's own. given: its keys and values, with what `--set` changed of them.
+    """
 
     spec: JobSpec
     profile: Profile
@@ -36,6 +40,7 @@ class Planned(NamedTuple):
     source: Source
     root: Path
     text: str
+    given: Mapping[str, Any]
 
 
 def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] = ()) -> Planned:
@@ -59,7 +64,7 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     _note_job(loaded.spec, profile, plan)
     if loaded.spec.job_name is None:
         _check_default_name(plan.job_name, job)
-    return Planned(loaded.spec, profile, plan, loaded.source, root, text)
+    return Planned(loaded.spec, profile, plan, loaded.source, root, text, loaded.given)
 
 
 def job_folder(job: str) -> Path:
@@ -83,7 +88,7 @@ def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned
         found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
     _note_job(loaded.spec, profile, plan)
-    return Planned(loaded.spec, profile, plan, loaded.source, root, "")
+    return Planned(loaded.spec, profile, plan, loaded.source, root, "", loaded.given)
 
 
 def profile_for(cluster: str | None, root: Path) -> Profile:
@@ -107,6 +112,62 @@ def recognised(job: str) -> str | None:
         return None
     report.note(f"slurmgen: this is {found.name} ({found.sign}); --cluster NAME says otherwise")
     return found.name
+
+
+def job_file_of(script: Path, text: str) -> Path | None:
+    """The job file that a script was rendered from: beside it, and neither has changed since."""
+    from slurmgen import stamp_reader
+
+    said = stamp_reader.read(text)
+    if said is None or Path(said.source).name != said.source:
+        return None
+    path = script.parent / said.source
+    try:
+        data = parse_yaml(read_text(path), str(path)).data
+    except (SlurmgenError, ValueError):
+        return None
+    same = stamp.hash_of(data) == said.job and stamp_reader.is_as_rendered(text, said)
+    return path if same else None
+
+
+def diff(before: str, after: str, before_name: str, after_name: str) -> str:
+    """Two rendered scripts compared; their stamps are shown where nothing else differs."""
+    from slurmgen import stamp_reader
+
+    first, second = stamp_reader.shortened(before), stamp_reader.shortened(after)
+    if first == second:
+        first, second = before, after
+    return report.diff(first, second, before_name, after_name)
+
+
+def origin_of(script: Path, text: str) -> Origin | None:
+    """What tells of each line of a script from which line of the job file beside it comes.
+
+    None where either has changed since, or other keys came from the command line.
+    """
+    from slurmgen import stamp_reader
+    from slurmgen.lint.origin import Origin
+
+    path, said = job_file_of(script, text), stamp_reader.read(text)
+    if path is None or said is None or said.overrides:
+        return None
+    root = job_folder(str(path))
+    try:
+        profile = load_profile(said.cluster, root)
+        yaml = read_text(path)
+        loaded = load_job(yaml, str(path), defaults=profile.defaults)
+        plan = resolve(loaded.spec, profile, source=said.source)
+    except (SlurmgenError, PlanError):
+        return None
+    return Origin(plan, loaded.source, text, yaml)
+
+
+def since(script: str, planned: Planned) -> str:
+    """What has changed since a script was rendered, for the end of a sentence."""
+    from slurmgen import stamp_reader
+
+    changed = stamp_reader.changes(script, planned.source.data)
+    return f": {changed} since it was rendered" if changed else ""
 
 
 def require_ranks(plan: JobPlan, verb: str) -> None:
@@ -195,7 +256,18 @@ def render_job(planned: Planned) -> str:
         except InvalidInput as error:
             raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
         _note_ejected(planned.plan.template, templates)
-    return text
+    source = planned.source
+    return stamp.stamped(
+        text,
+        planned.plan,
+        planned.given,
+        own=source.data,
+        overrides=(
+            ".".join(map(str, key))
+            for key, origin in source.elsewhere.items()
+            if origin.startswith("--set ")
+        ),
+    )
 
 
 def as_linted(planned: Planned, text: str, *, slurm: str | None = None) -> Job:

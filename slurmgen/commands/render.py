@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen import report
-from slurmgen.commands.pipeline import plan_job, render_job
+from slurmgen.commands.pipeline import diff, plan_job, render_job, since
 from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from slurmgen.files import write_atomically
 from slurmgen.source import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from slurmgen.commands.pipeline import Planned
 
 
 def run(
@@ -29,9 +31,10 @@ def run(
     """
     if output is not None and check is not None:
         raise UsageError("-o and --check exclude each other", fix="drop one of them")
-    text = render_job(plan_job(job, cluster=cluster, overrides=overrides))
+    planned = plan_job(job, cluster=cluster, overrides=overrides)
+    text = render_job(planned)
     if check is not None:
-        return _compare(text, Path(check), job)
+        return _compare(text, Path(check), job, planned)
     if output is not None:
         write_atomically(Path(output), text)
     else:
@@ -39,11 +42,11 @@ def run(
     return EXIT_OK
 
 
-def _compare(text: str, path: Path, job: str) -> int:
+def _compare(text: str, path: Path, job: str, planned: Planned) -> int:
     present = read_text(path)
     if present == text:
         return EXIT_OK
-    report.out(report.diff(present, text, str(path), f"rendered from {job}"))
-    report.note(f"slurmgen: {path} has drifted from {job}")
+    report.out(diff(present, text, str(path), f"rendered from {job}"))
+    report.note(f"slurmgen: {path} has drifted from {job}{since(present, planned)}")
     report.note(f"  = fix: slurmgen render {job} -o {path}")
     return EXIT_FINDINGS

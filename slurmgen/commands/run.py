@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen import report
+from slurmgen import launchers, report
 from slurmgen.commands.pipeline import plan_job, require_ranks
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.launchers import AGENT, PROGRAM, TASKS
 from slurmgen.quoting import split_expansions
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ def run(
     """
     plan = plan_job(job, cluster=cluster, overrides=overrides).plan
     require_ranks(plan, "run")
-    if nproc is not None and plan.launcher == "plain":
+    launcher = launchers.find(plan.launcher)
+    if nproc is not None and launcher.is_one_process:
         raise UsageError(
-            "--nproc with launcher plain, which runs one process",
-            fix="drop --nproc, or add --set launcher=srun",
+            f"--nproc with launcher {launcher.name}, which runs one process",
+            fix=f"drop --nproc, or add --set launcher={launchers.DEFAULT}",
         )
     ranks = nproc or _ranks(plan)
     environment = _environment(plan, ranks)
@@ -47,7 +49,7 @@ def run(
     words = _program(plan)
     # torchrun's own complaint would be a traceback of each rank.
     program = _find(words[0], environment)
-    if plan.launcher in ("srun", "torchrun"):
+    if launcher.ranks in (TASKS, AGENT):
         words = _under_torchrun(words if plan.entrypoint else _leashed(words), ranks)
         program = words[0]
     left_out = [key for key, value in vars(plan.setup).items() if value]
@@ -114,18 +116,19 @@ def _ranks(plan: JobPlan) -> int:
 
 
 def _environment(plan: JobPlan, ranks: int) -> dict[str, str]:
+    launcher = launchers.find(plan.launcher)
     environment = dict(os.environ)
     threads = max(1, (os.cpu_count() or 1) // ranks)
     environment.setdefault("OMP_NUM_THREADS", str(threads))
     for name, value in plan.env:
         environment[name] = _expand(value, environment)
     if plan.entrypoint:
-        environment["SLURMGEN_LAUNCHER"] = plan.launcher
+        environment["SLURMGEN_LAUNCHER"] = launcher.entrypoint
         environment["SLURMGEN_WORLD_SIZE"] = str(ranks)
         environment["SLURMGEN_SECRET"] = secrets.token_hex(32)
-    if plan.launcher != "plain":
+    if not launcher.is_one_process:
         environment["NODE_RANK"] = "0"
-    if plan.launcher == "spawn":
+    if launcher.ranks == PROGRAM:
         environment.update(
             MASTER_ADDR="127.0.0.1",
             MASTER_PORT=str(_free_port()),

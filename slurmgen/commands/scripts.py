@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import __version__, report
-from slurmgen.commands.pipeline import plan_job, render_job
+from slurmgen.commands.pipeline import diff, plan_job, render_job, since
 from slurmgen.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SUFFIX = ".sbatch"
+# Characters in which a script has its heading; a stamp may be long.
+_HEAD = 1 << 17
 # What a heading may name: a profile's path is not in it, and none is looked up by it.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -44,7 +46,7 @@ class _Outcome:
     def __init__(self) -> None:
         self.same = 0
         self.written = 0
-        self.drifted: list[Pair] = []
+        self.drifted: list[tuple[Pair, str]] = []
         self.without: list[str] = []
         self.status = EXIT_OK
 
@@ -130,7 +132,7 @@ class _Folders:
 def _heading(script: Path) -> Heading | None:
     try:
         with script.open(encoding="utf-8", errors="replace") as file:
-            return read_heading(file.read(4096))
+            return read_heading(file.read(_HEAD))
     except OSError:
         return None
 
@@ -141,7 +143,8 @@ def _one(
     chosen = cluster
     if chosen is None and pair.heading is not None and _NAME.fullmatch(pair.heading.cluster):
         chosen = pair.heading.cluster
-    text = render_job(plan_job(pair.job, cluster=chosen, overrides=overrides))
+    planned = plan_job(pair.job, cluster=chosen, overrides=overrides)
+    text = render_job(planned)
     present = read_text(Path(pair.script)) if pair.present else ""
     if present == text:
         outcome.same += 1
@@ -150,9 +153,9 @@ def _one(
         outcome.written += 1
         report.note(f"slurmgen: wrote {pair.script}")
     else:
-        outcome.drifted.append(pair)
+        outcome.drifted.append((pair, _state(pair, since(present, planned))))
         report.out(
-            report.diff(
+            diff(
                 present,
                 text,
                 pair.script if pair.present else os.devnull,
@@ -163,8 +166,8 @@ def _one(
 
 def _finish(outcome: _Outcome, *, write: bool, jobs: Sequence[str], cluster: str | None) -> None:
     """One line on all of them, and how to put it right."""
-    for pair in outcome.drifted:
-        report.note(f"slurmgen: {_state(pair)}")
+    for _, state in outcome.drifted:
+        report.note(f"slurmgen: {state}")
     drifted = len(outcome.drifted)
     parts = [f"{_count(outcome.written, 'script')} written"] if write else []
     if drifted:
@@ -178,7 +181,7 @@ def _finish(outcome: _Outcome, *, write: bool, jobs: Sequence[str], cluster: str
         report.note(f"  = fix: {' '.join(['slurmgen render --write', *given, *jobs])}")
 
 
-def _state(pair: Pair) -> str:
+def _state(pair: Pair, changed: str) -> str:
     """What is wrong with a script, as far as its heading tells."""
     if not pair.present:
         return f"{pair.script} is missing: nobody has rendered {pair.job}"
@@ -187,7 +190,7 @@ def _state(pair: Pair) -> str:
             f"{pair.script} was rendered from {pair.job} by slurmgen {pair.heading.version}, "
             f"and this is {__version__}"
         )
-    return f"{pair.script} has drifted from {pair.job}"
+    return f"{pair.script} has drifted from {pair.job}{changed}"
 
 
 def _count(number: int, noun: str) -> str:

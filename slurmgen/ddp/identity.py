@@ -17,6 +17,11 @@ from slurmgen.ddp.failure import LaunchError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+STEP, AGENT, FORKS, ALONE = LAUNCHERS = ("srun", "torchrun", "spawn", "plain")
+"""What SLURMGEN_LAUNCHER may say of a rendered script's ranks: each is a task, a launcher sets
+their variables, this program starts them, or there is one process alone. slurmgen's launchers
+name theirs; nothing of slurmgen can be asked here."""
+
 SPAWN_PARENT = "SLURMGEN_SPAWN_PARENT"
 """Set in the children of the spawn launcher to their parent's process id.
 
@@ -97,12 +102,12 @@ def resolve_identity(env: Mapping[str, str], *, parent_pid: int | None = None) -
     started without srun.
     """
     launcher = env.get("SLURMGEN_LAUNCHER", "")
-    if launcher == "plain":
+    if launcher == ALONE:
         return _single(env)
-    if launcher == "spawn":
+    if launcher == FORKS:
         return _spawn(env, os.getppid() if parent_pid is None else parent_pid)
     rendered = env.get("SLURMGEN_WORLD_SIZE")
-    if launcher == "srun" and rendered and env.get("SLURM_STEP_NUM_TASKS") == rendered:
+    if launcher == STEP and rendered and env.get("SLURM_STEP_NUM_TASKS") == rendered:
         # torchrun's variables are leftovers then, of a rank that submitted this job.
         return _slurm(env)
     if "TORCHELASTIC_RUN_ID" in env:
@@ -110,7 +115,7 @@ def resolve_identity(env: Mapping[str, str], *, parent_pid: int | None = None) -
     if in_step(env):
         return _slurm(env)
     tasks = _number(env, "SLURM_NTASKS", default=1)
-    if "SLURM_JOB_ID" in env and (launcher == "srun" or tasks > 1):
+    if "SLURM_JOB_ID" in env and (launcher == STEP or tasks > 1):
         raise _no_srun(env)
     if "RANK" in env and "WORLD_SIZE" in env:
         return _environment(env)
@@ -164,7 +169,7 @@ def _torchrun(env: Mapping[str, str]) -> Identity:
     local_world_size = _number(env, "LOCAL_WORLD_SIZE")
     world_size = _number(env, "WORLD_SIZE")
     return Identity(
-        source="torchrun",
+        source=AGENT,
         rank=_number(env, "RANK"),
         local_rank=_number(env, "LOCAL_RANK"),
         world_size=world_size,
@@ -196,7 +201,7 @@ def _spawn(env: Mapping[str, str], parent_pid: int) -> Identity:
                 fix="srun --ntasks-per-node=1 with --ntasks equal to the number of nodes",
             )
     return Identity(
-        source="spawn",
+        source=FORKS,
         rank=node_rank * local_world_size + local_rank,
         local_rank=local_rank,
         world_size=world_size,

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from slurmgen.ddp.failure import LaunchError
+from slurmgen.ddp.identity import AGENT, FORKS
 from slurmgen.ddp.secret import secret_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def check(identity: Identity, env: Mapping[str, str]) -> None:
         host, port = master(env)
         addresses = resolve(host, port)
         check_loopback(identity, env, host, addresses)
-        hosts_store = identity.source in {"slurm", "spawn"} and identity.rank == 0
+        hosts_store = identity.source in {"slurm", FORKS} and identity.rank == 0
         if hosts_store:
             check_owned(host, addresses)
 
@@ -164,7 +165,7 @@ def master(env: Mapping[str, str]) -> tuple[str, int]:
 
 def has_agent_store(identity: Identity, env: Mapping[str, str]) -> bool:
     """Whether torchrun's own store is there for the ranks to meet in."""
-    return identity.source == "torchrun" and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return identity.source == AGENT and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def resolve(host: str, port: int, *, tries: int = 3, pause_s: float = 0.5) -> list[str]:

@@ -21,6 +21,7 @@ from slurmgen.importer.nodes import (
     walk,
 )
 from slurmgen.importer.started import STEP_VARIABLES, NotIdiomaticError, Started
+from slurmgen.launchers import ONE, with_ranks
 from slurmgen.shell.options import parse_options
 from slurmgen.shell.srun import SRUN
 
@@ -122,7 +123,7 @@ def block(script: BatchScript, nodes: Iterable[Node], span: tuple[int, int], at:
         text = text[: first - start] + text[last - start :]
     if any("OMP_NUM_THREADS" in exported_names(statement, code) for statement in found):
         names = [name for name in names if name != "OMP_NUM_THREADS"]
-    return Started("plain", text, variables=tuple(names))
+    return Started(with_ranks(ONE), text, variables=tuple(names))
 
 
 def _is_known(node: Node, name: str, code: str, functions: set[str]) -> bool:

@@ -17,6 +17,7 @@ from slurmgen.importer.lifted import LiftedKey
 from slurmgen.importer.parts import Parts, entries
 from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, is_printable, write
+from slurmgen.launchers import TASKS
 from slurmgen.script import BatchScript
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _follows(entry: Entry, script: BatchScript, parts: Parts) -> bool:
     if entry.key == "nodes":
         return entry.value == "1"
     if entry.key == "ntasks_per_node":
-        if parts.launcher != "srun" or request.gives("ntasks") or entry.value == "1":
+        if parts.launcher.ranks != TASKS or request.gives("ntasks") or entry.value == "1":
             return True
         return bool(request.node_gpus)
     return False

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.importer import check
+from slurmgen import stamp, stamp_reader
+from slurmgen.importer import check, stamped
 from slurmgen.importer.document import directive_entries, in_order
 from slurmgen.importer.lifted import Lifted, lift, rendered_header
 from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, write
-from slurmgen.render import MAX_SCRIPT_BYTES
+from slurmgen.render import MAX_SCRIPT_BYTES, one_line
 from slurmgen.script import BatchScript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slurmgen.stamp_reader import Stamp
 
 _BASH = "#!/bin/bash"
 # What is longer than this is generated, and nobody would read it as a job file's keys.
@@ -55,6 +61,13 @@ def import_script(text: str, *, name: str) -> Imported:
         raise NotImportable("it is larger than sbatch takes, which is 4 MiB")
     notes: list[Note] = []
     text = _plain(text, notes)
+    said = stamp_reader.read(text)
+    if said is not None:
+        job = stamped.job_file(text, said)
+        if job is not None:
+            return Imported(job, tuple(_of_stamp(text, said)))
+        line = stamp.line_of(text)
+        notes.append(Note(line, f"changed since it was rendered from {one_line(said.source)}"))
     script = BatchScript(text)
     if script.shebang is None:
         notes.append(Note(1, f"sbatch refuses a script without #!; the job's begins with {_BASH}"))
@@ -79,6 +92,12 @@ def import_script(text: str, *, name: str) -> Imported:
 
 
 _KEPT = "kept as it stands from here, under `script`"
+
+
+def _of_stamp(text: str, said: Stamp) -> Iterator[Note]:
+    if said.overrides:
+        keys = ", ".join(map(one_line, said.overrides))
+        yield Note(stamp.line_of(text), f"rendered with --set of {keys}, which is in the job file")
 
 
 def _plain(text: str, notes: list[Note]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from slurmgen.importer.nodes import source, walk
 from slurmgen.importer.started import NotIdiomaticError, Shape, Started
 from slurmgen.importer.torchrun import torchrun
+from slurmgen.launchers import ONE, PROGRAM, TASKS, with_ranks
 from slurmgen.script import BatchScript
 from slurmgen.shell.starters import ACCELERATE, TORCHRUN, read_launcher
 from slurmgen.shell.syntax import parse
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from slurmgen.shell.words import Word
 
-# What a task of `launcher: srun` has by itself.
+# What a task that is a rank has by itself.
 _SET = {
     "RANK": {"SLURM_PROCID"},
     "LOCAL_RANK": {"SLURM_LOCALID"},
@@ -78,7 +79,7 @@ def started(code: str, shape: Shape) -> Started:
         code = _without_ranks(code, root, dropped)
         statements = [node for node in _statements(code) if node.type != "comment"]
     text = _with_options(code, statements)
-    launcher = "plain" if shape.is_single else "srun"
+    launcher = with_ranks(ONE if shape.is_single else TASKS)
     return Started(launcher, text, name="bash", dropped=tuple(dropped))
 
 
@@ -111,7 +112,7 @@ def _of_ranks(
         if found is not None:
             return found._replace(variables=())
     if torch.launcher.kind in (TORCHRUN, ACCELERATE) and shape.gpus > 1 and not shape.is_single:
-        return Started("spawn", code, name=command.name)
+        return Started(with_ranks(PROGRAM), code, name=command.name)
     return None
 
 

@@ -18,6 +18,7 @@ from slurmgen.importer.started import (
     substitutes,
 )
 from slurmgen.importer.torchrun import torchrun
+from slurmgen.launchers import AGENT, ONE, TASKS, with_ranks
 from slurmgen.shell.options import parse_options
 from slurmgen.shell.srun import SRUN
 from slurmgen.shell.starters import TORCHRUN, read_launcher
@@ -96,7 +97,7 @@ def started(script: BatchScript, start: int, end: int, kind: str, *, in_containe
     if container is None:
         return found
     literal = literal_words(words)
-    if found.launcher == "torchrun":
+    if found.launcher.ranks == AGENT:
         rest = literal_words([word for word in words if word.start >= found.start])
         literal = None if rest is None else (*found.before, *rest)
     if literal is None:
@@ -160,7 +161,7 @@ def _started(
         needs = () if is_plain_command else _needs(kind)
         if set(names) & STEP_VARIABLES or needs is None:
             raise NotIdiomaticError("a task sees other values than the batch shell")
-        return Started("plain", text, variables=names, name=program, needs=needs)
+        return Started(with_ranks(ONE), text, variables=names, name=program, needs=needs)
     if not has_srun or not is_plain_command:
         raise NotIdiomaticError("the launch line is more than srun and a program")
     if torch is not None:
@@ -169,7 +170,7 @@ def _started(
         raise NotIdiomaticError("tasks would see other values than the batch shell")
     if shape.gpus and shape.per_node != shape.gpus:
         raise NotIdiomaticError("there are more or fewer tasks than GPUs on a node")
-    return Started("srun", text, variables=names, name=program)
+    return Started(with_ranks(TASKS), text, variables=names, name=program)
 
 
 def shape_of(request: Request) -> Shape:

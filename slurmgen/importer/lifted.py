@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.importer.keys import Key, keys_of
 from slurmgen.importer.yaml_text import is_printable
 from slurmgen.spec.catalog import ALIASES
+from slurmgen.stamp import MOST_COMMENTS, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,10 @@ class _Line(NamedTuple):
 
 
 def rendered_header(lines: Sequence[str]) -> int:
-    """How many lines at the top are the interpreter line and slurmgen's own header."""
+    """How many lines at the top are the interpreter line and slurmgen's own header, its stamp."""
+    stamped = line_of("\n".join(lines[:MOST_COMMENTS]))
+    if stamped:
+        return stamped
     first = 1 if lines and lines[0].startswith("#!") else 0
     header = lines[first : first + len(_HEADER)]
     if len(header) == len(_HEADER) and all(map(str.startswith, header, _HEADER)):

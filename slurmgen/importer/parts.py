@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.importer.container import Container
+    from slurmgen.launchers import Launcher
 
 
 class Variable(NamedTuple):
@@ -29,7 +30,7 @@ class Parts(NamedTuple):
     text of what the launcher does by itself.
     """
 
-    launcher: str
+    launcher: Launcher
     command: str
     words: tuple[str, ...] = ()
     rdzv: str = "static"
@@ -49,7 +50,7 @@ class Parts(NamedTuple):
 def entries(parts: Parts) -> list[Entry]:
     """The entries, of the top level, in any order."""
     above = parts.above
-    found = [Entry("launcher", parts.launcher, above.get("launcher", ()))]
+    found = [Entry("launcher", parts.launcher.name, above.get("launcher", ()))]
     if parts.rdzv != "static":
         found.append(Entry("rdzv", parts.rdzv))
     if parts.nproc is not None:

@@ -25,6 +25,7 @@ from slurmgen.importer.nodes import (
 from slurmgen.importer.parts import Parts
 from slurmgen.importer.setup import RANKS, SetUp, Statement
 from slurmgen.importer.started import NotIdiomaticError
+from slurmgen.launchers import AGENT
 from slurmgen.shell.options import parse_options
 from slurmgen.shell.srun import SRUN
 from slurmgen.shell.syntax import parse
@@ -483,15 +484,14 @@ class _Reader:
         used = {*program.variables, *self.setup.rank_names}
         given = {name for name in RANKS for text in self.setup.ranks if f"{name}=" in text}
         given |= set(self.setup.found) & RANKS
-        if program.launcher != "plain" and used & RANKS - (
-            given if program.launcher in ("srun", "spawn") else set()
-        ):
+        is_alone = program.launcher.is_one_process
+        if not is_alone and used & RANKS - (given if program.launcher.ranks != AGENT else set()):
             raise NotIdiomaticError("the command uses a variable of a rank")
         if used & shells or program.name in own | shells:
             raise NotIdiomaticError("the command uses a function or an array of the script")
-        if used & {"?", "!", "$", "PIPESTATUS"} and program.launcher != "plain":
+        if used & {"?", "!", "$", "PIPESTATUS"} and not is_alone:
             raise NotIdiomaticError("the command uses a state of the script's shell")
-        if program.launcher != "plain" and set(self.setup.rank_names) & (own - exported):
+        if not is_alone and set(self.setup.rank_names) & (own - exported):
             raise NotIdiomaticError("a variable of a rank is made of the script's own")
         is_sourced = any(self.is_sourced(kept.node) for kept in self.kept)
         if is_sourced and self.unknown(set(program.variables)):
@@ -507,8 +507,9 @@ class _Reader:
         found, command, dropped = setup.found, program.text, list(setup.dropped)
         line = self.script.position(self.offset)[0]
         dropped += [(line, text) for text in program.dropped]
-        if setup.ranks and program.launcher == "torchrun":
-            dropped.append((line, "torchrun sets MASTER_ADDR and MASTER_PORT by itself"))
+        if setup.ranks and program.launcher.ranks == AGENT:
+            name = program.launcher.name
+            dropped.append((line, f"{name} sets MASTER_ADDR and MASTER_PORT by itself"))
         elif setup.ranks:
             if program.words:
                 raise NotIdiomaticError("a container's command can't set MASTER_PORT")

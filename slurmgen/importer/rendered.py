@@ -1,4 +1,4 @@
-"""A script that slurmgen has rendered, read back into what it was rendered from.
+"""A script that slurmgen rendered before there were stamps, or that was edited since.
 
 Without it, an import of a rendered import would keep our own launch block as somebody's
 code. What is read here is held against the script by rendering it again, byte for byte, so
@@ -11,6 +11,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from slurmgen import launchers
 from slurmgen.importer.container import RUNTIMES, Container
 from slurmgen.importer.lifted import rendered_header
 from slurmgen.importer.nodes import expandable, source, walk
@@ -34,11 +35,6 @@ _COMMAND = "# The command of the job file, which each task evaluates up to the f
 _STRAY = "# Left over from a job in which this one was submitted"
 # What follows setup.commands: one of them in every script.
 _LAUNCH = (_RENDEZVOUS, _COMMAND, _STRAY)
-_TASKS = {
-    "# What each task does first. Only here": "srun",
-    "# What the one task of each node does: torchrun": "torchrun",
-    "# What the one task of each node does first. The program": "spawn",
-}
 _TEXT = re.compile(
     r"^IFS= read -r -d '' command <<'(COMMAND_*)' \|\| true\n(.*?)\n\1$", re.MULTILINE | re.DOTALL
 )
@@ -52,7 +48,8 @@ def is_rendered(script: BatchScript) -> bool:
 
 def is_same(script: str, again: str) -> bool:
     """Whether two rendered scripts differ in their header at most."""
-    return script.split("\n")[3:] == again.split("\n")[3:]
+    first, second = script.split("\n"), again.split("\n")
+    return first[rendered_header(first) :] == second[rendered_header(second) :]
 
 
 def read(script: BatchScript, lifted: Lifted) -> Parts:
@@ -65,9 +62,12 @@ def read(script: BatchScript, lifted: Lifted) -> Parts:
     launch = _Launch(text)
     if command is None and not launch.words:
         raise NotIdiomaticError("a rendered script that was changed")
-    name = next((n for mark, n in _TASKS.items() if f"\n{mark}" in text), "plain")
+    launcher = next(
+        (one for one in launchers.every() if one.unstamped and f"\n{one.unstamped}" in text),
+        launchers.with_ranks(launchers.ONE),
+    )
     nproc = None
-    if name in ("torchrun", "spawn") and script.requests[0].node_gpus == 0:
+    if launcher.ranks in (launchers.AGENT, launchers.PROGRAM) and script.requests[0].node_gpus == 0:
         found = _NPROC.search(text)
         number = int(found[1] or found[2]) if found else 1
         nproc = number if number > 1 else None
@@ -75,7 +75,7 @@ def read(script: BatchScript, lifted: Lifted) -> Parts:
     reader.read()
     words = command[2] if command is not None else ""
     return Parts(
-        launcher=name,
+        launcher=launcher,
         command=words + "\n" if "\n" in words else words,
         words=() if command is not None else launch.words,
         rdzv="c10d" if "--rdzv-backend=c10d" in text else "static",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slurmgen.importer.container import Container
+    from slurmgen.launchers import Launcher
 
 # What the batch shell and a task, or two tasks, see differently.
 TASK_VARIABLES = frozenset(
@@ -55,7 +56,7 @@ class NotIdiomaticError(Exception):
 
 
 class Started(NamedTuple):
-    """A launcher's name and its command.
+    """A launcher of ours and its command.
 
     words: the command inside a container, where it is literal; `text` is as it is written.
     variables: those that the batch shell expands in the command. needs: shell options without
@@ -64,7 +65,7 @@ class Started(NamedTuple):
     words in front of the program's, and where those stand.
     """
 
-    launcher: str
+    launcher: Launcher
     text: str
     rdzv: str = "static"
     nproc: int | None = None

@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.importer.started import COUNTS, GIVEN, TASK_VARIABLES, Started, names_in, substitutes
+from slurmgen.launchers import standing_for
+from slurmgen.shell.starters import TORCHRUN
 
 if TYPE_CHECKING:
     from slurmgen.importer.started import Shape
@@ -80,7 +82,7 @@ def torchrun(
         # As torchrun starts it.
         before = ("python", "-u", *(["-m"] if {"m", "module"} & set(options) else []))
     return Started(
-        "torchrun",
+        standing_for(TORCHRUN),
         " ".join([*before, command]),
         rdzv,
         nproc,

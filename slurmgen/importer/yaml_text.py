@@ -31,7 +31,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 class Entry(NamedTuple):
-    """A key with its value: text, a list of texts, or further entries.
+    """A key with its value: text, a tuple of texts, or a list of further entries.
 
     above: comment lines over it. beside: a comment behind it. clear: a value that may stand
     without quotes although other YAML readers take it for a number or a truth value.
@@ -67,7 +67,9 @@ def _entry(entry: Entry, indent: int, lines: list[str]) -> None:
     if isinstance(value, str):
         _text(start, value, indent, lines, beside, clear=entry.clear)
         return
-    lines.append(start + beside)
+    # Entries are a list, texts a tuple.
+    empty = "" if value else " {}" if isinstance(value, list) else " []"
+    lines.append(start + empty + beside)
     for item in value:
         if isinstance(item, Entry):
             _entry(item, indent + 2, lines)

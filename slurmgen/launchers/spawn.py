@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from slurmgen.launchers import Layout, one_task_per_node
-
-if TYPE_CHECKING:
-    from slurmgen.spec.job import JobSpec
-
-ARGUMENTS = '"$@"'
+from slurmgen.launchers import PROGRAM, Launcher
 
 
-def layout(spec: JobSpec, gpus: int) -> Layout:
+class Spawn(Launcher):
     """A task per node; the program forks a rank per GPU."""
-    return one_task_per_node(spec, gpus)
+
+    name = "spawn"
+    about = "a task per node, where the program starts its own ranks"
+    how = "srun starts one program per node, which starts its own ranks"
+    ranks = PROGRAM
+    entrypoint = "spawn"
+    dies_of_signals = "the process that started the ranks gets it too, dies of it, and ends them"
+    loses_status = (
+        "the process that started the ranks gets the signal too and dies of it, and their "
+        "status 75 with it"
+    )
+    unstamped = "# What the one task of each node does first. The program"
 
 
-def program(world: Layout, nodes: int, rdzv: str) -> tuple[str, ...]:
-    """Nothing stands before the command."""
-    return ()
+LAUNCHER = Spawn()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen import directives
+from slurmgen import directives, stamp_reader
 
 if TYPE_CHECKING:
     from slurmgen.diagnostics import Location
@@ -37,9 +37,10 @@ class Origin(NamedTuple):
         line = lines[place.line - 1] if place.line <= len(lines) else ""
         if line.startswith("#SBATCH"):
             return self.source.locate(self._directive(place.line))
-        exported = line.removeprefix("export ").partition("=")[0]
-        if line.startswith("export ") and exported in dict(self.plan.env):
-            return self.source.locate(("env", exported))
+        said = stamp_reader.read(self.text)
+        found = said and stamp_reader.key_at(said, place.line)
+        if found:
+            return self._text_of(*found, place, line)
         first = line.split(" ", 1)[0]
         if first in _SETUP and ("setup", _SETUP[first]) in self.source.spans:
             return self.source.locate(("setup", _SETUP[first]))
@@ -53,19 +54,43 @@ class Origin(NamedTuple):
         other = tuple(str(part).replace("-", "_") for part in key)
         return other if key not in self.source.spans and other in self.source.spans else key
 
+    def _text_of(self, key: KeyPath, number: int, place: Place, line: str) -> tuple[Location, int]:
+        """The line of a key's text in which the script's line stands."""
+        start, length = self.source.locate(key)
+        written = self.yaml.split("\n")
+        if start.path != self.source.path or key not in self.source.spans or key[0] == "env":
+            return start, length
+        if written[start.line - 1][start.column - 1 : start.column] == "|":
+            return self._in_line(start.line + number, start, place, line) or (start, length)
+        return self._below(start, place, line) or (start, length)
+
+    def _below(self, start: Location, place: Place, line: str) -> tuple[Location, int] | None:
+        """The first line from `start` on that holds the script's."""
+        lines = range(start.line - 1, start.line + _LONGEST)
+        answers = (self._in_line(at, start, place, line) for at in lines)
+        return next((found for found in answers if found is not None), None)
+
+    def _in_line(
+        self, at: int, start: Location, place: Place, line: str
+    ) -> tuple[Location, int] | None:
+        """The same characters in line `at` (from 0) of the job file, where they are there."""
+        written = self.yaml.split("\n")
+        column = written[at].find(line.strip()) if at < len(written) else -1
+        if column < 0 or not line.strip():
+            return None
+        indent = len(line) - len(line.lstrip())
+        shift = max(0, place.column - 1 - indent)
+        found = start._replace(line=at + 1, column=column + 1 + shift)
+        return found, min(place.length, len(written[at]) - found.column + 1)
+
     def _program(self, place: Place, line: str) -> tuple[Location, int]:
         """The very line, where it is one of the command's; else the key that gives the program."""
         key: KeyPath = ("ddp",) if self.plan.entrypoint else ("command",)
         for candidate in (key, ("setup", "commands")):
             start, _ = self.source.locate(candidate)
-            written = self.yaml.split("\n")
-            for at in range(start.line - 1, min(len(written), start.line + _LONGEST)):
-                column = written[at].find(line.strip())
-                if line.strip() and column >= 0:
-                    indent = len(line) - len(line.lstrip())
-                    shift = max(0, place.column - 1 - indent)
-                    found = start._replace(line=at + 1, column=column + 1 + shift)
-                    return found, min(place.length, len(written[at]) - found.column + 1)
+            found = self._below(start, place, line)
+            if found is not None:
+                return found
         return self.source.locate(key)
 
 

@@ -6,6 +6,7 @@ import re
 from signal import Signals
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen import launchers
 from slurmgen.diagnostics import WARNING
 from slurmgen.rehearsal import devices, promises, shells, world
 from slurmgen.rehearsal.fault import Fault, counted, listing
@@ -108,7 +109,7 @@ def _shares_nodes(request: Request) -> bool:
 
 
 def _is_one_process(plan: JobPlan | None) -> bool:
-    return plan is not None and plan.launcher == "plain"
+    return plan is not None and launchers.find(plan.launcher).is_one_process
 
 
 def _broken(what: str) -> Fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from slurmgen import launchers
 from slurmgen.placement import seats
 from slurmgen.quoting import split_expansions
 from slurmgen.rehearsal.fault import Fault, counted, listing
@@ -37,8 +38,7 @@ def _seats(plan: JobPlan, group: Group) -> Iterator[Fault]:
             key=_program_key(plan),
         )
         return
-    if plan.launcher == "plain" or (plan.launcher == "torchrun" and plan.rdzv == "c10d"):
-        # Under c10d the order of the nodes is torchrun's own.
+    if plan.rdzv not in launchers.find(plan.launcher).seated_under:
         return
     nodes = group.nodes
     for seat in seats(plan):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from slurmgen import launchers
 from slurmgen.errors import Refusal
 from slurmgen.spec.keys import KEYS, MEMORY
 from slurmgen.spec.refusals import Conflict, Refusals
@@ -16,6 +17,7 @@ from slurmgen.spec.refusals import Conflict, Refusals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.launchers import Launcher
     from slurmgen.spec.job import JobSpec
 
 
@@ -111,22 +113,26 @@ def _resources(spec: JobSpec) -> Iterator[Conflict]:
                 "the job has no GPU to count by",
                 f"add gpus_per_node, or use {instead}",
             )
-    if spec.rdzv != "static" and spec.launcher != "torchrun":
+    if spec.rdzv not in _launcher(spec).rendezvous:
+        able = tuple(one for one in launchers.every() if spec.rdzv in one.rendezvous)
         yield _conflict(
             "rdzv",
             ("rdzv", "launcher"),
             f"rdzv with launcher {spec.launcher}",
-            "rdzv is torchrun's",
-            "remove rdzv, or use launcher: torchrun",
+            f"rdzv is {able[0].name}'s",
+            f"remove rdzv, or use launcher: {launchers.named(able)}",
         )
 
 
+def _launcher(spec: JobSpec) -> Launcher:
+    return launchers.find(spec.launcher)
+
+
 def _shape(spec: JobSpec) -> Iterator[Conflict]:
-    from slurmgen import launchers
 
     gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     try:
-        launchers.find(spec.launcher).layout(spec, gpus)
+        _launcher(spec).layout(spec, gpus)
     except launchers.Problem as problem:
         involved = (str(problem.key), "launcher", "nodes", "gpus_per_node")
         yield Conflict(problem.key, involved, problem.refusal)
@@ -303,15 +309,15 @@ def _signal(spec: JobSpec) -> Iterator[Conflict]:
             "the batch shell would die of it, and the job with it, before the program hears of it",
             f"write signal: {program}, which goes to the program, or set a trap in setup.commands",
         )
-    if "B" not in flags and spec.launcher in ("torchrun", "spawn"):
-        if name not in _ALWAYS_DEADLY:
-            yield _conflict(
-                "signal",
-                ("signal", "launcher"),
-                f"signal {spec.signal} with launcher {spec.launcher}",
-                "the process that started the ranks gets it too, dies of it, and ends them",
-                "use launcher: srun, where each rank gets it",
-            )
+    why = _launcher(spec).dies_of_signals
+    if why and "B" not in flags and name not in _ALWAYS_DEADLY:
+        yield _conflict(
+            "signal",
+            ("signal", "launcher"),
+            f"signal {spec.signal} with launcher {spec.launcher}",
+            why,
+            f"use launcher: {launchers.DEFAULT}, where each rank gets it",
+        )
 
 
 def _requeue(spec: JobSpec) -> Iterator[Conflict]:
@@ -329,15 +335,16 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
             "a job has one signal before its time limit",
             "remove signal, or write requeue: true and keep it",
         )
-    if spec.launcher in _LOSES_STATUS:
+    why = _launcher(spec).loses_status
+    if why:
         yield _conflict(
             "requeue",
             ("requeue", "launcher"),
             (f"requeue on {signal}" if signal else f"requeue: {spec.requeue}")
             + f" with launcher {spec.launcher}",
-            _LOSES_STATUS[spec.launcher],
-            "use launcher: srun, where each rank gets the signal and srun ends with its status, "
-            "or requeue: true for restarts by Slurm alone",
+            why,
+            f"use launcher: {launchers.DEFAULT}, where each rank gets the signal and srun ends "
+            "with its status, or requeue: true for restarts by Slurm alone",
         )
     if signal is None:
         return
@@ -355,15 +362,6 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
                 f"write a {key} well over {format_time(-(-needed // 60) * 60)}, or fewer seconds "
                 "behind the @",
             )
-
-
-# Why a launcher cannot be told to save and exit 75 (seen with torch 2.13).
-_LOSES_STATUS = {
-    "torchrun": "torchrun itself dies of the signal and leaves its ranks behind, and of a rank "
-    "that exits 75 it makes a failure of its own, status 1",
-    "spawn": "the process that started the ranks gets the signal too and dies of it, and their "
-    "status 75 with it",
-}
 
 
 def _binding(spec: JobSpec) -> Iterator[Conflict]:

@@ -71,10 +71,18 @@ OtherOptions = Annotated[
 ]
 
 
-def given(key: Key, *, default: Any = None, ge: int | None = None, le: int | None = None) -> Any:
+def given(
+    key: Key,
+    *,
+    default: Any = None,
+    description: str = "",
+    ge: int | None = None,
+    le: int | None = None,
+) -> Any:
     """The field of a key of `keys.py`, whose type is the annotation of the model.
 
-    default: in place of the key's own, where that is a model.
+    default: in place of the key's own, if that is a model. description: in place of the key's
+    own, if what it says isn't known without imports that the quick reader can't afford.
     """
     usual = key.default if default is None else default
-    return Field(usual, description=key.description or None, ge=ge, le=le)
+    return Field(usual, description=description or key.description or None, ge=ge, le=le)

@@ -38,5 +38,5 @@ FOREIGN_KEYS: dict[str, tuple[str, str]] = {
     "mail": ("", "write mail_type: and mail_user:"),
     "stdout": ("", "write output:"),
     "stderr": ("", "write error:"),
-    "nproc_per_task": (_NUMBER, "write nproc_per_node: with launcher torchrun or spawn"),
+    "nproc_per_task": (_NUMBER, "write nproc_per_node: with a launcher that has one task per node"),
 }

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from slurmgen import launchers
 from slurmgen.spec import checks
 from slurmgen.spec import fields as f
 from slurmgen.spec.base import SpecModel
@@ -103,7 +104,10 @@ class JobSpec(SpecModel):
     requeue: Requeueing | None = given(KEYS["requeue"])
     sbatch: f.OtherOptions = given(KEYS["sbatch"])
 
-    launcher: Literal["srun", "torchrun", "spawn", "plain"] = given(KEYS["launcher"])
+    launcher: launchers.Name = given(
+        KEYS["launcher"],
+        description="; ".join(f"{one.name}: {one.about}" for one in launchers.every()),
+    )
     rdzv: Literal["static", "c10d"] = given(KEYS["rdzv"])
     nproc_per_node: Count | None = given(KEYS["nproc_per_node"])
     setup: Setup = given(KEYS["setup"], default=Setup())

@@ -368,10 +368,9 @@ KEYS = {
     ),
     "launcher": Key(
         one_of(*launchers.NAMES),
-        "srun: a task per GPU; torchrun: one per node, that starts the ranks; spawn: "
-        "the program starts them itself; plain: one process",
-        ("torchrun",),
-        default="srun",
+        "who starts the ranks",
+        (launchers.NAMES[1],),
+        default=launchers.DEFAULT,
         group=_RUNS,
         becomes=NONE,
         needs="nodes: 2\ngpus_per_node: 4",

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 
 class LoadedJob(NamedTuple):
-    """A valid spec and the file it came from."""
+    """A valid spec and the file it came from.
+
+    given: the file's keys and values, with what the command line changed of them.
+    """
 
     spec: JobSpec
     source: Source
+    given: Mapping[str, Any]
 
 
 def load_job(
@@ -49,6 +53,7 @@ def job_of(
     elsewhere: dict[KeyPath, str] = {}
     for override in overrides:
         elsewhere[_override(data, override)] = f"--set {override}"
+    given = dict(data)
     for key, value in (defaults or {}).items():
         if not any(data.get(rival) is not None for rival in rivals(key)):
             data[key] = value
@@ -60,7 +65,7 @@ def job_of(
         from slurmgen.spec.job import JobSpec
 
         spec = validate(JobSpec, data, source)
-    return LoadedJob(spec, source)
+    return LoadedJob(spec, source, given)
 
 
 # Keys whose value may be short for one of their own keys, which an override completes.

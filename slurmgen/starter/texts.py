@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen import __version__
+from slurmgen import __version__, launchers
 from slurmgen.importer.yaml_text import Entry, write
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def job_file(
         Entry("gpus_per_node", "1", beside="# [type:]count, such as a100:4"),
         Entry("time", "1:00:00", beside="# or 90m, 4h, 2d12h"),
         Entry("output", "%x-%j.out", beside="# %x: the job's name, %j: its id"),
-        Entry("launcher", launcher, beside=f"# {_LAUNCHERS[launcher]}"),
+        Entry("launcher", launcher, beside=f"# {launchers.find(launcher).about}"),
     ]
     if found is not None:
         setup = Entry(found.key, found.value, beside=f"# seen: {found.origin}")
@@ -50,14 +50,6 @@ def job_file(
         "# mem: 64G",
     )
     return write(entries, top=top)
-
-
-_LAUNCHERS = {
-    "srun": "a task, and so a rank, per GPU",
-    "torchrun": "a task per node, that starts a rank per GPU",
-    "spawn": "a task per node: the program starts its own ranks",
-    "plain": "one process",
-}
 
 
 def imported(text: str, *, script: str, schema: str) -> str:

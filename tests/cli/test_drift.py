@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from slurmgen import __version__
 from slurmgen.commands import scripts
 
 if TYPE_CHECKING:
@@ -65,8 +66,10 @@ def test_what_has_drifted_is_shown_with_one_line_to_mend_it(repo: Path) -> None:
     assert done.returncode == 1
     assert done.stdout.startswith("--- jobs/b.sbatch\n+++ rendered from jobs/b.yaml\n@@ ")
     assert "-#SBATCH --nodes=2\n+#SBATCH --nodes=3\n" in done.stdout
+    assert 'slurmgen-stamp: {"' not in done.stdout
     assert done.stderr == (
-        "slurmgen: jobs/b.sbatch has drifted from jobs/b.yaml\n"
+        "slurmgen: jobs/b.sbatch has drifted from jobs/b.yaml: "
+        "the job file has changed since it was rendered\n"
         "slurmgen: 1 script out of date, 1 script up to date, 1 job file without a script\n"
         "  = fix: slurmgen render --write jobs\n"
     )
@@ -75,6 +78,32 @@ def test_what_has_drifted_is_shown_with_one_line_to_mend_it(repo: Path) -> None:
     assert slurmgen(repo, "render", "--write", "jobs").returncode == 0
     assert slurmgen(repo, "render", "--check", "jobs").returncode == 0
     assert not (repo / "jobs/unrendered.sbatch").exists()
+
+
+def test_an_edited_script_is_told_apart(repo: Path) -> None:
+    script = repo / "jobs/b.sbatch"
+    script.write_text(script.read_text().replace("--nodes=2", "--nodes=4"))
+    done = slurmgen(repo, "render", "--check", "jobs/b.yaml")
+    assert (
+        "jobs/b.sbatch has drifted from jobs/b.yaml: the script was edited since it was rendered\n"
+    ) in done.stderr
+    done = slurmgen(repo, "render", "jobs/b.yaml", "--check", "jobs/b.sbatch")
+    assert "the script was edited since it was rendered\n" in done.stderr
+
+
+def test_what_only_another_slurmgen_would_render_is_shown(repo: Path) -> None:
+    """Nothing but the stamp differs then."""
+    script = repo / "jobs/b.sbatch"
+    script.write_text(script.read_text().replace('"nodes": "2"', '"nodes": "3"'))
+    done = slurmgen(repo, "render", "--check", "jobs/b.yaml")
+    assert done.returncode == 1
+    assert '+# slurmgen-stamp: {"' in done.stdout
+
+
+def test_comments_of_a_job_file_change_nothing(repo: Path) -> None:
+    job = repo / "jobs/b.yaml"
+    job.write_text("# For the paper.\n" + job.read_text())
+    assert slurmgen(repo, "render", "--check", "jobs").returncode == 0
 
 
 def test_a_job_file_that_is_named_must_have_a_script(repo: Path) -> None:
@@ -113,9 +142,9 @@ def test_each_script_is_checked_for_the_cluster_that_it_names(repo: Path) -> Non
 
 def test_a_script_of_another_version_is_told_apart(repo: Path) -> None:
     script = repo / "jobs/a.sbatch"
-    header = script.read_text().split("\n")[1].split()
-    version = header[header.index("slurmgen") + 1]
-    script.write_text(script.read_text().replace(f"slurmgen {version} ", "slurmgen 0.0.1 "))
+    version = __version__
+    present = script.read_text().replace(f'"slurmgen": "{version}"', '"slurmgen": "0.0.1"')
+    script.write_text(present)
     done = slurmgen(repo, "render", "--check", "jobs/a.yaml")
     assert done.returncode == 1
     assert f"rendered from jobs/a.yaml by slurmgen 0.0.1, and this is {version}" in done.stderr

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from slurmgen import launchers
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -45,7 +47,9 @@ def test_the_quickstart_trains(tmp_path: Path) -> None:
     assert "2 ranks on this machine of the job's 8" in done.stderr
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+@pytest.mark.parametrize(
+    "launcher", [one.name for one in launchers.every() if one.ranks in ("tasks", "agent")]
+)
 def test_a_plain_script_and_its_words(
     tmp_path: Path, launcher: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +88,9 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     assert "no-such-program is not on PATH" in done.stderr
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn"])
+@pytest.mark.parametrize(
+    "launcher", [one.name for one in launchers.every() if not one.is_one_process]
+)
 def test_the_number_of_the_node_and_its_folder(tmp_path: Path, launcher: str) -> None:
     (tmp_path / "work").mkdir()
     job = tmp_path / "job.yaml"
@@ -104,7 +110,7 @@ def test_a_command_ends_at_the_first_line_that_fails(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn", "plain"])
+@pytest.mark.parametrize("launcher", launchers.NAMES)
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -42,8 +42,11 @@ PURE = (
     "shell",
     "source",
     "spec",
+    "stamp",
+    "stamp_reader",
     "template_errors",
     "template_reads",
+    "unquoting",
     "variables",
 )
 NEVER_IN_PURE = (
@@ -90,6 +93,7 @@ RENDER_MAY_LOAD = (
     "slurmgen.resources",
     "slurmgen.source",
     "slurmgen.spec",
+    "slurmgen.stamp",
 )
 RENDER_NEVER_LOADS = (
     "asyncio",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from slurmgen import launchers
 from slurmgen.cluster.profile.values import Names
 from slurmgen.spec import readers
 from slurmgen.spec.base import SpecModel
 
-Launcher = Literal["srun", "torchrun", "spawn", "plain"]
-_ONE = {"enum": list(get_args(Launcher))}
+_ONE = {"enum": list(launchers.NAMES)}
 Launchers = Annotated[
-    tuple[Launcher, ...],
+    tuple[launchers.Name, ...],
     BeforeValidator(readers.words),
     WithJsonSchema({"anyOf": [_ONE, {"type": "array", "items": _ONE}]}),
 ]

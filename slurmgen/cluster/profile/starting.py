@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from slurmgen.cluster.profile.conditions import Launcher, Launchers
+from slurmgen.cluster.profile.conditions import Launchers
 from slurmgen.cluster.profile.values import Names, Words
+from slurmgen.launchers import Name
 from slurmgen.spec.base import SpecModel
 from slurmgen.spec.fields import Time, Word
 
@@ -20,7 +21,7 @@ class Launch(SpecModel):
     """
 
     prefer: Launchers = ()
-    avoid: dict[Launcher, str] = Field(default_factory=dict)
+    avoid: dict[Name, str] = Field(default_factory=dict)
     command: str = ""
     why: str = ""
     source: Names = ()
