@@ -104,6 +104,7 @@ def context(plan: JobPlan) -> dict[str, Any]:
     """Everything a template may print, quoted for where it stands."""
     setup = plan.setup
     port = plan.rendezvous.port
+    given = dict(plan.env)
     command_text, delimiter = plan.command, "COMMAND"
     if command_text is not None:
         command_text = command_text.rstrip("\n")
@@ -139,8 +140,9 @@ def context(plan: JobPlan) -> dict[str, Any]:
             f"{name}={bash_expandable(value, required=False)}" for name, value in plan.task_env
         ],
         "cpus_given": plan.cpus_per_task is not None,
-        "threads": None if "OMP_NUM_THREADS" in dict(plan.env) else plan.cpus_per_rank,
+        "threads": None if "OMP_NUM_THREADS" in given else plan.cpus_per_rank,
         "entrypoint": plan.entrypoint,
+        "failure_file": plan.entrypoint and "SLURMGEN_FAILURE" not in given,
         "commands": [text.rstrip("\n") for text in setup.commands],
         "rendezvous_address": plan.rendezvous.address,
         "rendezvous_suffix": bash_word(plan.rendezvous.suffix) if plan.rendezvous.suffix else "",
@@ -150,7 +152,8 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "nproc_per_task": plan.layout.nproc_per_task,
         "program_lines": _wrap(_program(plan)),
         "stray_lines": _wrap(_stray_variables(plan)),
-        "exports_path": any(d.option == "export" and d.value == "NIL" for d in plan.directives),
+        "exports_path": "PATH" not in given
+        and any(d.option == "export" and d.value == "NIL" for d in plan.directives),
         "uneven": _uneven(plan),
         "command_text": command_text,
         "delimiter": delimiter,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
-from slurmgen.spec.checks import Conflict, refused_variable
+from slurmgen.spec.checks import Conflict
 from slurmgen.spec.hints import OWN_KEYS
+from slurmgen.spec.reserved import refused_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
