@@ -13,6 +13,7 @@ from slurmgen.errors import InvalidInput, SlurmgenError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import TextIO
 
     from slurmgen.diagnostics import Diagnostic, Location
 
@@ -42,16 +43,25 @@ def stdout_refused(error: OSError) -> UnavailableError:
 
 def discard_stdout() -> None:
     """Drop what stdout did not take: Python would complain of it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard(sys.stdout)
+
+
+def _discard(stream: TextIO) -> None:
+    # Under a test, or in a notebook, it may be no file.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def note(text: str) -> None:
     """A line (or several) for the person, on stderr; no control character gets there."""
     if sys.stderr is None:
         return
-    with suppress(OSError):
+    try:
         sys.stderr.write("\n".join(map(_visible, text.split("\n"))) + "\n")
         sys.stderr.flush()
+    except OSError:
+        # Python would try once more at exit, and end with a status of its own.
+        _discard(sys.stderr)
 
 
 def error(problem: SlurmgenError) -> None:

@@ -133,7 +133,7 @@ def _check_format(given: str) -> None:
 
 
 def _root() -> Path:
-    return project_root(Path.cwd() / "job.yaml")
+    return project_root(Path("job.yaml"))
 
 
 def _row(profile: Profile, is_here: bool) -> tuple[str, ...]:

@@ -26,7 +26,11 @@ SANDBOX = "s"
 def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    folder = Path(tempfile.mkdtemp(prefix="slurmgen-rehearsal-")).resolve()
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="slurmgen-rehearsal-")).resolve()
+    except OSError:
+        # No path is the answer: the rehearsal says what is wrong.
+        return 1
     try:
         sys.stdout.write(f"{folder}\n")
         sys.stdout.close()

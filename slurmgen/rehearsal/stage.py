@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,11 @@ class Stage:
         with self._guard.stdout as answer:
             self.path = Path(os.fsdecode(answer.readline()).rstrip("\n"))
         if not self.path.name:
-            raise UnavailableError("cannot make a temporary folder", fix="check TMPDIR")
+            self._guard.wait()
+            raise UnavailableError(
+                f"cannot make a folder for the rehearsal in {tempfile.gettempdir()}",
+                fix="set TMPDIR to a folder that you may write to",
+            )
 
     def __enter__(self) -> Stage:
         for name in (
