@@ -6,6 +6,7 @@ complete directive or a line of text when it reaches them.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +89,23 @@ def _environment(templates: str | None) -> jinja2.Environment:
 
     from slurmgen.variables import printed
 
-    own = jinja2.FileSystemLoader(templates)
+    own = _ProjectLoader(templates)
     loader = jinja2.ChoiceLoader([prefixed, own, builtin])
     return ImmutableSandboxedEnvironment(loader=loader, finalize=printed, **options)
+
+
+class _ProjectLoader(jinja2.FileSystemLoader):
+    """A project's own templates, without links that lead out of it, say to a person's keys."""
+
+    def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Any]:
+        found = super().get_source(environment, template)
+        target = os.path.realpath(found[1])
+        # The folder itself may be a link, which the project's owner shares with others.
+        folder = os.path.realpath(self.searchpath[0])
+        project = os.path.realpath(os.path.dirname(self.searchpath[0]))
+        if not any(os.path.commonpath((target, inside)) == inside for inside in (folder, project)):
+            raise jinja2.TemplateError(f'the template "{template}" is a link out of the project')
+        return found
 
 
 def directive_line(directive: Directive) -> str:

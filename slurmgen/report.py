@@ -176,6 +176,7 @@ def _github_command(diagnostic: Diagnostic) -> str:
 
 
 def _github_data(text: str) -> str:
+    text = "".join(c if c in "\r\n\t" or c.isprintable() else "?" for c in text)
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
