@@ -32,6 +32,11 @@ def out(text: str) -> None:
         raise stdout_refused(error) from error
 
 
+def show(text: str) -> None:
+    """A result for a person to read, on stdout; no control character gets there."""
+    out("\n".join(map(_visible, text.split("\n"))))
+
+
 _STDOUT_FIX = "check where the output goes, or write to a file with -o"
 
 

@@ -228,7 +228,7 @@ def _finish(job: Path, cluster: str | None) -> int:
     if planned.plan.script is None:
         from slurmgen.commands.plan import format_table
 
-        report.out(format_table(planned.plan))
+        report.show(format_table(planned.plan))
     report.note(f"slurmgen: hand it to Slurm with: {' '.join(['slurmgen submit', shown, *given])}")
     return EXIT_OK
 

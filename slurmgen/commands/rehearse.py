@@ -112,9 +112,9 @@ def run(
     if format_ == "json":
         report.out(shown.as_json(given.name, rehearsed, outcome, verdict, found, notes))
     else:
-        report.out(shown.as_text(given.name, rehearsed, outcome, verdict, notes))
+        report.show(shown.as_text(given.name, rehearsed, outcome, verdict, notes))
         said = report.format_text(found, report.texts_of(found))
-        report.out(f"\n{said}\n" if found else "\nnothing is wrong\n")
+        report.show(f"\n{said}\n" if found else "\nnothing is wrong\n")
     return EXIT_FINDINGS if found else EXIT_OK
 
 
