@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen.diagnostics import Location
 from slurmgen.errors import InvalidInput, Refusal, UsageError
+from slurmgen.quoting import check_encodable
 from slurmgen.source import KeyPath, Source, at_key, parse_yaml
 from slurmgen.spec.quick import quick_job
 
@@ -73,20 +74,12 @@ def _not_for_a_file(value: Any, key: KeyPath) -> Iterator[tuple[KeyPath, Refusal
     elif isinstance(value, int) and value.bit_length() > 64:
         what = f"{name} is a number of more than 64 bits"
         yield key, Refusal(what, why="no number of a job is so large", fix="write a smaller one")
-    texts = (key[-1] if key else None, value)
-    for text in texts:
+    for text in (key[-1] if key else "", value):
         try:
             if isinstance(text, str):
-                text.encode()
-        except UnicodeEncodeError:
-            yield (
-                key,
-                Refusal(
-                    f"{name} holds half a surrogate pair",
-                    why="it has no form in UTF-8",
-                    fix='write the character itself or its full "\\U" escape',
-                ),
-            )
+                check_encodable(text)
+        except Refusal as refusal:
+            yield key, refusal
 
 
 # As in a file (`source.py`).
