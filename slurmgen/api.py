@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from slurmgen.commands import pipeline
 from slurmgen.errors import InvalidInput, UsageError
+from slurmgen.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,7 +174,7 @@ def _read(path: str) -> bytes:
     from slurmgen.errors import UnavailableError
 
     try:
-        return Path(path).read_bytes()
+        return read_bytes(path)
     except OSError as error:
         raise UnavailableError(
             f"cannot read {path}: {error.strerror}", fix="check the path and its permissions"

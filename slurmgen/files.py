@@ -1,13 +1,39 @@
-"""Writing files so that nothing half-written is ever left behind."""
+"""Reading files that may be anything, and writing so that nothing half-written is left behind."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import select
 import stat
 from pathlib import Path
 
 from slurmgen.errors import UnavailableError, UsageError
+
+# Eight times what sbatch takes of a script; /dev/zero has no end.
+MOST_BYTES = 32 * 1024 * 1024
+# For the first byte of a pipe: what writes to it may have to start.
+_PIPE_SECONDS = 60
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The whole file; raises OSError, also if it has no end or is a pipe that nobody writes to."""
+    # Opened without waiting for somebody who writes.
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if stat.S_ISFIFO(os.fstat(number).st_mode):
+            poll = select.poll()
+            poll.register(number, select.POLLIN)
+            if not poll.poll(_PIPE_SECONDS * 1000):
+                what = f"nothing came through the pipe for {_PIPE_SECONDS} s"
+                raise OSError(errno.ETIMEDOUT, what, str(path))
+        os.set_blocking(number, True)
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        what = f"it has more than {MOST_BYTES >> 20} MiB, and is no job file or script"
+        raise OSError(errno.EFBIG, what, str(path))
+    return content
 
 
 def write_atomically(path: Path, text: str) -> None:

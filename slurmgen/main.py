@@ -64,6 +64,12 @@ def main() -> NoReturn:
         status = EXIT_FINDINGS
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
+    except (OSError, MemoryError) as error:
+        from slurmgen.system_errors import explain
+
+        problem = explain(error)
+        report.error(problem)
+        status = problem.exit_status
     except Exception:
         import traceback
 

@@ -129,4 +129,6 @@ def _node(name: str, cells: Sequence[Cell], y: int, width: int) -> tuple[str, in
 
 
 def _text(x: int, y: int, text: str, kind: str) -> str:
-    return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'
+    # XML has no form for control characters, and one that turns the reading round could lie.
+    shown = "".join(c if c.isprintable() else "?" for c in text)
+    return f'<text class="{kind}" x="{x}" y="{y}">{escape(shown)}</text>'

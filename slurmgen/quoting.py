@@ -1,4 +1,4 @@
-"""Two different quotings: Bash words, and values on `#SBATCH` lines.
+"""How values are quoted: as Bash words, plain or with `${NAME}`, and on `#SBATCH` lines.
 
 sbatch splits its directive lines with a parser of its own (`_get_next_opt_arg` and
 `_add_arg` in src/sbatch/opt.c): `#` starts a comment outside quotes, a backslash

@@ -7,6 +7,7 @@ complete directive or a line of text when it reaches them. What a template does 
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -90,9 +91,23 @@ def _environment(templates: str | None) -> jinja2.Environment:
 
     from slurmgen.variables import printed
 
-    own = jinja2.FileSystemLoader(templates)
+    own = _ProjectLoader(templates)
     loader = jinja2.ChoiceLoader([prefixed, own, builtin])
     return ImmutableSandboxedEnvironment(loader=loader, finalize=printed, **options)
+
+
+class _ProjectLoader(jinja2.FileSystemLoader):
+    """A project's own templates, without links that lead out of it, say to a person's keys."""
+
+    def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Any]:
+        found = super().get_source(environment, template)
+        target = os.path.realpath(found[1])
+        # The folder itself may be a link, which the project's owner shares with others.
+        folder = os.path.realpath(self.searchpath[0])
+        project = os.path.realpath(os.path.dirname(self.searchpath[0]))
+        if not any(os.path.commonpath((target, inside)) == inside for inside in (folder, project)):
+            raise jinja2.TemplateError(f'the template "{template}" is a link out of the project')
+        return found
 
 
 def directive_line(directive: Directive) -> str:
@@ -106,6 +121,7 @@ def context(plan: JobPlan) -> dict[str, Any]:
     """Everything a template may print, quoted for where it stands."""
     setup = plan.setup
     port = plan.rendezvous.port
+    given = dict(plan.env)
     command_text, delimiter = plan.command, "COMMAND"
     if command_text is not None:
         command_text = command_text.rstrip("\n")
@@ -144,8 +160,9 @@ def context(plan: JobPlan) -> dict[str, Any]:
             f"{name}={bash_expandable(value, required=False)}" for name, value in plan.task_env
         ],
         "cpus_given": plan.cpus_per_task is not None,
-        "threads": None if "OMP_NUM_THREADS" in dict(plan.env) else plan.cpus_per_rank,
+        "threads": None if "OMP_NUM_THREADS" in given else plan.cpus_per_rank,
         "entrypoint": plan.entrypoint,
+        "failure_file": plan.entrypoint and "SLURMGEN_FAILURE" not in given,
         "commands": [text.rstrip("\n") for text in setup.commands],
         "rendezvous_address": plan.rendezvous.address,
         "rendezvous_suffix": bash_word(plan.rendezvous.suffix) if plan.rendezvous.suffix else "",
@@ -155,7 +172,8 @@ def context(plan: JobPlan) -> dict[str, Any]:
         "nproc_per_task": plan.layout.nproc_per_task,
         "program_lines": _wrap(_program(plan)),
         "stray_lines": _wrap(_stray_variables(plan)),
-        "exports_path": any(d.option == "export" and d.value == "NIL" for d in plan.directives),
+        "exports_path": "PATH" not in given
+        and any(d.option == "export" and d.value == "NIL" for d in plan.directives),
         "uneven": _uneven(plan),
         "command_text": command_text,
         "delimiter": delimiter,

@@ -13,6 +13,7 @@ from slurmgen.errors import InvalidInput, SlurmgenError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import TextIO
 
     from slurmgen.diagnostics import Diagnostic, Location
 
@@ -31,6 +32,11 @@ def out(text: str) -> None:
         raise stdout_refused(error) from error
 
 
+def show(text: str) -> None:
+    """A result for a person to read, on stdout; no control character gets there."""
+    out("\n".join(map(_visible, text.split("\n"))))
+
+
 _STDOUT_FIX = "check where the output goes, or write to a file with -o"
 
 
@@ -42,7 +48,13 @@ def stdout_refused(error: OSError) -> UnavailableError:
 
 def discard_stdout() -> None:
     """Drop what stdout did not take: Python would complain of it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard(sys.stdout)
+
+
+def _discard(stream: TextIO) -> None:
+    # Under a test, or in a notebook, it may be no file.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def note(text: str) -> bool:
@@ -56,6 +68,8 @@ def note(text: str) -> bool:
         sys.stderr.write("\n".join(map(_visible, text.split("\n"))) + "\n")
         sys.stderr.flush()
     except OSError:
+        # Python would try once more at exit, and end with a status of its own.
+        _discard(sys.stderr)
         return False
     return True
 
@@ -172,6 +186,7 @@ def _github_command(diagnostic: Diagnostic) -> str:
 
 
 def _github_data(text: str) -> str:
+    text = "".join(c if c in "\r\n\t" or c.isprintable() else "?" for c in text)
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

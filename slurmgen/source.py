@@ -16,6 +16,7 @@ import yaml
 
 from slurmgen.diagnostics import ERROR, Diagnostic, Location, of_refusal
 from slurmgen.errors import InvalidInput, Refusal, UnavailableError
+from slurmgen.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +99,7 @@ def at_key(key: str | KeyPath, refusal: Refusal, source: Source) -> Diagnostic:
 def read_text(path: Path) -> str:
     """The file as text; raises UnavailableError, or InvalidInput where it is not UTF-8."""
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path)
     except OSError as error:
         raise UnavailableError(
             f"cannot read {path}: {error.strerror}", fix="check the path and its permissions"

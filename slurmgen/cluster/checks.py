@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
 from slurmgen.spec import catalog
-from slurmgen.spec.checks import refused_variable
 from slurmgen.spec.keys import KEYS, OPTIONS
 from slurmgen.spec.refusals import Conflict
+from slurmgen.spec.reserved import refused_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

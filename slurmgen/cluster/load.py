@@ -36,11 +36,8 @@ def find_profile(name: str, project: Path) -> Path:
         return Path(name)
     for folder in _folders(project):
         path = folder / f"{name}.yaml"
-        try:
-            if path.is_file():
-                return path
-        except (OSError, ValueError):  # too long for a file's name, or not text that can be one
-            break
+        if os.path.isfile(path):
+            return path
     from difflib import get_close_matches
 
     known = sorted(profile_files(project))
@@ -56,7 +53,7 @@ def profile_files(project: Path) -> dict[str, Path]:
     """The file of every profile by its name; of two the one that would be used."""
     found: dict[str, Path] = {}
     for folder in _folders(project):
-        for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
+        for path in sorted(folder.glob("*.yaml")) if os.path.isdir(folder) else ():
             found.setdefault(path.stem, path)
     return found
 

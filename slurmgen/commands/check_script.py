@@ -9,6 +9,7 @@ from slurmgen import report
 from slurmgen.commands.pipeline import profile_for
 from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Location
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.files import read_bytes
 from slurmgen.lint import engine, inputs, registry
 from slurmgen.lint.beyond import DOUBTFUL, LIVE
 from slurmgen.lint.facts.on_cluster import asked, directive_of, mismatches, translated
@@ -35,7 +36,7 @@ def is_script(path: str) -> bool:
     if path == "-" or inputs.is_job_file(path):
         return False
     try:
-        inputs.decode(Path(path).read_bytes())
+        inputs.decode(read_bytes(path))
     except (OSError, inputs.NotABatchScript):
         # By its name it is read as what it is not, and that is said.
         return Path(path).suffix in (".sbatch", ".slurm", ".sh")
@@ -53,7 +54,7 @@ class Script(NamedTuple):
 def read(path: str, cluster: str | None) -> Script:
     """Raises UsageError for what is no batch script, UnavailableError where it can't be read."""
     try:
-        text = inputs.decode(Path(path).read_bytes())
+        text = inputs.decode(read_bytes(path))
     except inputs.NotABatchScript as problem:
         raise UsageError(
             f"{path}: not a batch script: {problem}", fix="name a job file or a batch script"

@@ -62,7 +62,7 @@ def _print_list(profiles: Sequence[Profile], here: set[str], format_: str) -> No
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        report.out("  ".join(cells).rstrip() + "\n")
+        report.show("  ".join(cells).rstrip() + "\n")
 
 
 def show(name: str, *, format_: str = "text") -> int:
@@ -77,7 +77,7 @@ def show(name: str, *, format_: str = "text") -> int:
         return EXIT_OK
     from slurmgen.cluster.words import describe
 
-    report.out("\n".join(describe(profile)) + "\n")
+    report.show("\n".join(describe(profile)) + "\n")
     return EXIT_OK
 
 
@@ -106,7 +106,7 @@ def diff(name: str, *, format_: str = "text") -> int:
     if format_ == "json":
         report.out(json.dumps(lines, indent=2, ensure_ascii=False) + "\n")
     else:
-        report.out("".join(f"{line}\n" for line in lines))
+        report.show("".join(f"{line}\n" for line in lines))
     return EXIT_FINDINGS if lines else EXIT_OK
 
 
@@ -133,7 +133,7 @@ def _check_format(given: str) -> None:
 
 
 def _root() -> Path:
-    return project_root(Path.cwd() / "job.yaml")
+    return project_root(Path("job.yaml"))
 
 
 def _row(profile: Profile, is_here: bool) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from slurmgen import report, resources
 from slurmgen.completion import offer
 from slurmgen.errors import EXIT_OK, UnavailableError, UsageError
 from slurmgen.files import write_atomically
+from slurmgen.project import home_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +49,10 @@ def _install(shell: str, script: str) -> None:
         where, reader = config / "fish" / "completions" / "slurmgen.fish", None
     elif shell == "bash":
         where = data / "bash-completion" / "completions" / "slurmgen"
-        reader = Path.home() / ".bashrc"
+        reader = home_folder() / ".bashrc"
     else:
         where = data / "slurmgen" / "slurmgen.zsh"
-        reader = Path(os.environ.get("ZDOTDIR") or Path.home()) / ".zshrc"
+        reader = Path(os.environ.get("ZDOTDIR") or home_folder()) / ".zshrc"
     try:
         where.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,7 +68,7 @@ def _install(shell: str, script: str) -> None:
 
 
 def _folder(variable: str, usual: str) -> Path:
-    return Path(os.environ.get(variable) or Path.home() / usual)
+    return Path(os.environ.get(variable) or home_folder() / usual)
 
 
 def _made_to_read(start_file: Path, line: str) -> bool:

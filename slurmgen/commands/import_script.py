@@ -8,6 +8,7 @@ from pathlib import Path
 from slurmgen import report
 from slurmgen.commands.pipeline import job_file_of, read_stdin
 from slurmgen.errors import EXIT_OK, UsageError
+from slurmgen.files import read_bytes
 from slurmgen.importer import NotImportable, import_script
 from slurmgen.lint import inputs
 
@@ -47,7 +48,7 @@ def _read(script: str, shown: str) -> bytes:
     if script == _STDIN:
         return read_stdin()
     try:
-        return Path(script).read_bytes()
+        return read_bytes(script)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"cannot read {shown}: {reason}") from error

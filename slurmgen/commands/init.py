@@ -12,9 +12,10 @@ from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
 from slurmgen.commands.pipeline import plan_job, render_job
 from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, InvalidInput, UnavailableError, UsageError
-from slurmgen.files import write_atomically
+from slurmgen.files import read_bytes, write_atomically
 from slurmgen.importer import NotImportable, import_script
 from slurmgen.lint.inputs import NotABatchScript, decode
+from slurmgen.project import working_folder
 from slurmgen.source import read_text
 from slurmgen.starter import found, texts
 
@@ -49,7 +50,7 @@ def run(folder: str, answers: Answers, ask: Ask | None) -> int:
     home = Path(folder)
     if not home.is_dir():
         raise UsageError(f"{folder} is no folder", fix=f"mkdir -p {folder}")
-    home = home.resolve()
+    home = Path(os.path.realpath(working_folder() / home))
     name = found.free_name(home)
     job = home / f"{name}.yaml"
     cluster = answers.cluster
@@ -139,7 +140,7 @@ def _script(home: Path, answers: Answers, ask: Ask | None) -> Path | None:
 def _imported(script: Path, home: Path, schema: str) -> str:
     shown = _shown(script)
     try:
-        imported = import_script(decode(script.read_bytes()), name=script.name)
+        imported = import_script(decode(read_bytes(script)), name=script.name)
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror}") from error
     except NotABatchScript as problem:
@@ -227,7 +228,7 @@ def _finish(job: Path, cluster: str | None) -> int:
     if planned.plan.script is None:
         from slurmgen.commands.plan import format_table
 
-        report.out(format_table(planned.plan))
+        report.show(format_table(planned.plan))
     report.note(f"slurmgen: hand it to Slurm with: {' '.join(['slurmgen submit', shown, *given])}")
     return EXIT_OK
 

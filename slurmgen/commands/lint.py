@@ -19,7 +19,7 @@ from slurmgen.errors import (
     SlurmgenError,
     UsageError,
 )
-from slurmgen.files import write_atomically
+from slurmgen.files import read_bytes, write_atomically
 from slurmgen.lint import beyond, engine, inputs, registry
 from slurmgen.lint.finding import Place
 
@@ -222,7 +222,7 @@ def _lint_script(
 
 def _read(name: str) -> bytes:
     if name != _STDIN:
-        return Path(name).read_bytes()
+        return read_bytes(name)
     from slurmgen.commands.pipeline import read_stdin
 
     return read_stdin()

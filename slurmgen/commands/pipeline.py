@@ -69,7 +69,7 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
 
 def job_folder(job: str) -> Path:
     """The project to which a job file belongs; of standard input, the one around."""
-    return project_root(working_folder() / "job.yaml" if job == "-" else Path(job))
+    return project_root(Path("job.yaml" if job == "-" else job))
 
 
 def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned:
@@ -77,11 +77,11 @@ def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned
 
     Raises InvalidInput with every error, UsageError, UnavailableError.
     """
-    from slurmgen.spec.load import job_of
+    from slurmgen.spec.load import load_keys
 
-    root = project_root(working_folder() / "job.yaml")
+    root = project_root(Path("job.yaml"))
     profile = profile_for(cluster, root)
-    loaded = job_of(Source("Job(…)", "", dict(keys), {}), defaults=profile.defaults)
+    loaded = load_keys(keys, "Job(…)", defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile)
     except PlanError as error:
@@ -192,16 +192,6 @@ def read_stdin() -> bytes:
     except OSError as error:
         raise UnavailableError(
             f"cannot read standard input: {error.strerror}", fix="name a file in place of -"
-        ) from error
-
-
-def working_folder() -> Path:
-    """Where slurmgen was called; raises UnavailableError where that is no folder any more."""
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise UnavailableError(
-            f"cannot find the working folder: {error.strerror}", fix="cd to one that exists"
         ) from error
 
 

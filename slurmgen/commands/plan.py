@@ -32,7 +32,7 @@ def run(
     plan = plan_job(job, cluster=cluster, overrides=overrides).plan
     require_ranks(plan, "plan")
     if svg is None:
-        report.out(format_table(plan))
+        report.show(format_table(plan))
         return EXIT_OK
     from slurmgen.picture import draw
 

@@ -11,7 +11,7 @@ from slurmgen import report
 from slurmgen.commands.pipeline import Planned, job_folder, plan_job, profile_for, render_job
 from slurmgen.diagnostics import Diagnostic, Location
 from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, Refusal, UsageError
-from slurmgen.files import write_atomically
+from slurmgen.files import read_bytes, write_atomically
 from slurmgen.rehearsal import logs, shape
 from slurmgen.rehearsal import report as shown
 from slurmgen.rehearsal.judge import Case, judge, missing_here, not_run, unbounded
@@ -115,9 +115,9 @@ def run(
     if format_ == "json":
         report.out(shown.as_json(given.name, rehearsed, outcome, verdict, found, notes))
     else:
-        report.out(shown.as_text(given.name, rehearsed, outcome, verdict, notes))
+        report.show(shown.as_text(given.name, rehearsed, outcome, verdict, notes))
         said = report.format_text(found, report.texts_of(found))
-        report.out(f"\n{said}\n" if found else "\nnothing is wrong\n")
+        report.show(f"\n{said}\n" if found else "\nnothing is wrong\n")
     return EXIT_FINDINGS if found else EXIT_OK
 
 
@@ -125,7 +125,7 @@ def _read(job: str, cluster: str | None, overrides: Sequence[str]) -> _Given:
     if job != "-" and _is_script(Path(job)):
         if overrides:
             raise UsageError("--set with a batch script", fix="name a job file, or drop --set")
-        raw = Path(job).read_bytes()
+        raw = read_bytes(job)
         script = BatchScript(decode(raw, job))
         name = script.requests[0].value("job-name") or Path(job).name
         profile = profile_for(cluster, job_folder(job)) if cluster is not None else None
@@ -139,7 +139,7 @@ def _is_script(path: Path) -> bool:
     if path.suffix in (".yaml", ".yml"):
         return False
     try:
-        start = path.read_bytes()[:65_536]
+        start = read_bytes(path)[:65_536]
     except OSError:
         # The job file's reader says what is wrong with it.
         return False

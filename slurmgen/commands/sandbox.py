@@ -73,7 +73,7 @@ def _like(cluster: str, nodes: int, *, accounting: bool) -> Like:
     from slurmgen.project import project_root
     from slurmgen.sandbox.like import shape_like
 
-    profile = read_profile(find_profile(cluster, project_root(Path.cwd() / "job.yaml")))
+    profile = read_profile(find_profile(cluster, project_root(Path("job.yaml"))))
     return shape_like(profile, nodes, accounting=accounting)
 
 

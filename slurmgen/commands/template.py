@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from slurmgen import __version__, ejected, report
-from slurmgen.commands.pipeline import working_folder
 from slurmgen.ejected import SUFFIX, Stamp
 from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from slurmgen.files import write_atomically
 from slurmgen.project import project_root, project_templates
 from slurmgen.resources import templates_dir
 from slurmgen.source import read_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _EXTENDS = re.compile(r"\{%-?\s*extends\s+[\"']([^\"']+)[\"']")
 _PARTS = ("partials/", "slurmgen/")
@@ -92,7 +88,7 @@ def eject(name: str, *, block: str | None, merged: bool) -> int:
     merged: the project's copy has what the built-in one has got since; only its stamp and the
     kept original become those of now. Raises UsageError for a file that exists.
     """
-    root = project_root(working_folder() / "job.yaml")
+    root = project_root(Path("job.yaml"))
     folder = root / "templates"
     if folder == templates_dir():
         raise UsageError(
@@ -170,7 +166,7 @@ def template_names() -> list[str]:
 
 
 def _own_folder() -> Path | None:
-    return project_templates(project_root(working_folder() / "job.yaml"))
+    return project_templates(project_root(Path("job.yaml")))
 
 
 def _described(text: str, stamp: Stamp | None) -> str:

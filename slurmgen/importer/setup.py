@@ -13,7 +13,7 @@ from slurmgen.importer.nodes import expandable, path, set_names, source, variabl
 from slurmgen.importer.parts import Variable
 from slurmgen.importer.started import TASK_VARIABLES
 from slurmgen.quoting import split_expansions
-from slurmgen.spec.checks import refused_variable
+from slurmgen.spec.reserved import refused_variable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

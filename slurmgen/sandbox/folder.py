@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.project import home_folder
 from slurmgen.sandbox import deadlines
 from slurmgen.sandbox.deadlines import Deadline
 
@@ -178,13 +179,13 @@ def sandbox_names(directory: Path | None) -> list[str]:
 
 def _resolved_root(directory: Path | None) -> Path:
     # Processes are recognized by this path, so it has to be the same however it was reached.
-    return (directory or _default_root()).expanduser().resolve()
+    return Path(os.path.realpath(os.path.expanduser(directory or _default_root())))
 
 
 def _default_root() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     # The XDG specification has relative paths ignored.
-    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    base = Path(state) if os.path.isabs(state) else home_folder() / ".local" / "state"
     return base / "slurmgen" / "sandbox"
 
 

@@ -271,4 +271,4 @@ def _cache() -> Path:
     if os.geteuid() == 0:
         return _ROOTS
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().resolve() / "slurmgen" / "slurm" / _LAYOUT
+    return Path(os.path.realpath(os.path.expanduser(base))) / "slurmgen" / "slurm" / _LAYOUT

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
+from slurmgen.project import home_folder
 from slurmgen.sandbox import accounting as accounts
 from slurmgen.sandbox import deadlines, isolation, keeper, release
 from slurmgen.sandbox.addresses import claimed_addresses
@@ -154,7 +155,7 @@ def daemon_environment(folder: Folder) -> dict[str, str]:
     """What a daemon gets: nothing of the caller's shell may leak into a job."""
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": str(Path.home()),
+        "HOME": str(home_folder()),
         "LANG": "C.UTF-8",
         "SLURM_CONF": str(folder.slurm_conf),
         MARKER: str(folder.path),

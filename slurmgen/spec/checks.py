@@ -228,65 +228,28 @@ def _hosts(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-# Set in each task by the script itself, or Slurm's to set.
-_RANK_VARIABLES = frozenset(
-    "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK MASTER_ADDR "
-    "MASTER_PORT SLURMGEN_LAUNCHER SLURMGEN_WORLD_SIZE SLURMGEN_SECRET SLURMGEN_SIGNAL "
-    "SLURMGEN_RESTART SLURMGEN_PROGRESS".split()
-)
-_DEVICE_VARIABLES = frozenset(
-    "CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL "
-    "ZE_AFFINITY_MASK".split()
-)
-# Bash reads code or options from them, or refuses to set them (bash(1), Shell Variables).
-_BASH_VARIABLES = frozenset(
-    "BASH_ENV ENV PS4 PROMPT_COMMAND SHELLOPTS BASHOPTS POSIXLY_CORRECT IFS UID EUID PPID "
-    "BASH_VERSINFO BASHPID DIRSTACK FUNCNAME GROUPS".split()
-)
-# The rendered script's own.
-_SCRIPT_VARIABLES = frozenset(
-    "before caught command first_node init job notes pause status step task terminated why".split()
-)
-
-
-def refused_variable(name: str) -> Refusal | None:
-    """Why a variable must not be set in the batch shell, or None where it may."""
-    if name in _RANK_VARIABLES:
-        return Refusal(
-            f"{name} is set by the script, in each task",
-            why="exported in the batch shell, it would be the same in every task",
-            fix="remove it",
-        )
-    if name in _DEVICE_VARIABLES:
-        return Refusal(
-            f"{name} is Slurm's to set",
-            why="another list hides the job's GPUs, or takes those of another job",
-            fix="remove it: the device follows from the local rank",
-        )
-    if name in _BASH_VARIABLES or name.startswith("BASH_FUNC"):
-        return Refusal(
-            f"{name} belongs to Bash",
-            why="Bash would run it as code, change its own ways by it, or refuse to set it",
-            fix="remove it; code goes into setup.commands",
-        )
-    if name in _SCRIPT_VARIABLES:
-        return Refusal(
-            f"{name} is a name of the script's own", why="the script sets it", fix="rename it"
-        )
-    if name.startswith(("SLURM_", "SLURMD_", "SBATCH_", "SRUN_")):
-        return Refusal(
-            f"{name} belongs to Slurm",
-            why="srun would read it as an option",
-            fix="remove it, or use the job file's key",
-        )
-    return None
-
-
 def _environment(spec: JobSpec) -> Iterator[Conflict]:
+    if not spec.env:
+        return
+    from slurmgen.spec.reserved import refused_variable
+
     for name in spec.env:
         refusal = refused_variable(name)
         if refusal is not None:
             yield Conflict(("env", name), ("env",), refusal)
+
+
+def _exported(spec: JobSpec) -> Iterator[Conflict]:
+    """What a directive sets, Bash reads when it starts: the same names are refused."""
+    if spec.export is None or "=" not in spec.export:
+        return
+    from slurmgen.spec.export import given_values
+    from slurmgen.spec.reserved import refused_variable
+
+    for name in given_values(spec.export):
+        refusal = refused_variable(name)
+        if refusal is not None:
+            yield Conflict("export", ("export",), refusal)
 
 
 # bash(1), torchrun and a forking parent end by these; the program's own handler is not
@@ -402,6 +365,7 @@ _CHECKS = (
     _array_tokens,
     _hosts,
     _environment,
+    _exported,
     _signal,
     _requeue,
     _binding,

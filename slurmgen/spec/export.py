@@ -32,3 +32,9 @@ def canonical_export(text: str) -> str:
                 fix="put variables with values under env:",
             )
     return text
+
+
+def given_values(text: str) -> list[str]:
+    """The names that a canonical list gives a value to: `ALL,A=1,B` has A."""
+    items = (item.partition("=") for item in text.split(","))
+    return [name for name, equals, _ in items if equals]

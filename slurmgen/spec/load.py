@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen.diagnostics import Location
-from slurmgen.errors import InvalidInput, UsageError
-from slurmgen.source import KeyPath, Source, parse_yaml
+from slurmgen.errors import InvalidInput, Refusal, UsageError
+from slurmgen.quoting import check_encodable
+from slurmgen.source import KeyPath, Source, at_key, parse_yaml
 from slurmgen.spec.keys import rivals
 from slurmgen.spec.quick import quick_job
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from slurmgen.diagnostics import Diagnostic
     from slurmgen.spec.job import JobSpec
@@ -43,6 +45,50 @@ def load_job(
     Raises InvalidInput with every error found, UsageError for an override that is none.
     """
     return job_of(parse_yaml(text, path), overrides=overrides, defaults=defaults)
+
+
+def load_keys(
+    keys: Mapping[str, Any], name: str, *, defaults: Mapping[str, str] | None = None
+) -> LoadedJob:
+    """The job of keys that come from Python, which no file has held; name: what they are of.
+
+    Raises InvalidInput with every error found.
+    """
+    source = Source(name, "", dict(keys), {})
+    wrong = [at_key(key, refusal, source) for key, refusal in _not_for_a_file(keys, ())]
+    if wrong:
+        raise InvalidInput(wrong)
+    return job_of(source, defaults=defaults)
+
+
+def _not_for_a_file(value: Any, key: KeyPath) -> Iterator[tuple[KeyPath, Refusal]]:
+    """What a job file could not say: its keys and values are text, of bounded depth."""
+    name = ".".join(map(str, key)).encode(errors="backslashreplace").decode()[:60]
+    if len(key) > _MAX_DEPTH:
+        yield key, Refusal(f"{name} is nested too deep", why="no value is", fix="write less")
+    elif isinstance(value, Mapping):
+        for inner, item in value.items():
+            if isinstance(inner, str):
+                yield from _not_for_a_file(item, (*key, inner))
+            else:
+                what = f"{name} has {ascii(inner)[:60]} for a key"
+                yield key, Refusal(what, why="a key is text", fix="write it in quotes")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _not_for_a_file(item, (*key, index))
+    elif isinstance(value, int) and value.bit_length() > 64:
+        what = f"{name} is a number of more than 64 bits"
+        yield key, Refusal(what, why="no number of a job is so large", fix="write a smaller one")
+    for text in (key[-1] if key else "", value):
+        try:
+            if isinstance(text, str):
+                check_encodable(text)
+        except Refusal as refusal:
+            yield key, refusal
+
+
+# As in a file (`source.py`).
+_MAX_DEPTH = 32
 
 
 def job_of(
@@ -80,6 +126,11 @@ def _override(data: dict[str, Any], override: str) -> KeyPath:
     path = tuple(key.split("."))
     if not equals or not all(path):
         raise UsageError(f'"{override}" is not KEY=VALUE', fix="write, say, --set nodes=4")
+    if any("\udc80" <= character <= "\udcff" for character in key):
+        raise UsageError(
+            f"--set {ascii(key)[1:60]}… names a key by bytes that are not UTF-8 text",
+            fix="write the key as UTF-8",
+        )
     if len(path) > _MAX_PARTS:
         raise UsageError(
             f'"{key[:60]}" is deeper than any key of a job file', fix="write, say, --set nodes=4"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.files import read_bytes
 from slurmgen.heading import read_heading
 from slurmgen.lint.inputs import NotABatchScript, decode, is_job_file, search
 
@@ -59,7 +60,7 @@ def batch_scripts(folder: Path) -> list[Path]:
         if problem or is_job_file(str(path)):
             continue
         try:
-            text = decode(path.read_bytes())
+            text = decode(read_bytes(path))
         except (OSError, NotABatchScript):
             continue
         if read_heading(text) is None:

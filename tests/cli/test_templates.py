@@ -245,3 +245,43 @@ def test_what_there_is_not(project: Project, arguments: list[str], message: str)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert not (project.path / "templates").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        "{{ cycler.__init__.__globals__.os.popen('touch pwned').read() }}",
+        "{{ lipsum.__globals__ }}",
+        "{{ vars.__class__ }}",
+        "{{ self._TemplateReference__context.environment }}",
+        "{% include '/etc/passwd' %}",
+        "{% include '../../../../../../../etc/passwd' %}",
+        "{% include 'link.j2' %}",
+        "{% include 'folder/secret' %}",
+        "{{ range(10**9) | list | length }}",
+    ],
+)
+def test_a_stranger_s_template_reaches_nothing_but_its_project(
+    project: Project, line: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret").write_text("hidden from strangers")
+    project.commands(line)
+    (project.path / "templates" / "link.j2").symlink_to(outside / "secret")
+    (project.path / "templates" / "folder").symlink_to(outside)
+    done = project("render", "job.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "hidden" not in done.stderr
+    assert "= fix: " in done.stderr
+    assert not (project.path / "pwned").exists()
+
+
+def test_the_folder_of_templates_may_be_shared(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    project.commands("echo shared")
+    folder = tmp_path_factory.mktemp("shared") / "templates"
+    (project.path / "templates").rename(folder)
+    (project.path / "templates").symlink_to(folder)
+    assert "echo shared" in project("render", "job.yaml").stdout

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from slurmgen.spec.reserved import refused_variable
+from tests import asking_bash
 from tests.slurm.conftest import PROBE
 
 if TYPE_CHECKING:
@@ -72,6 +74,26 @@ def test_words_and_variables_arrive_byte_for_byte(cluster: Cluster, shape: str) 
         assert seen == HOSTILE
     for name, text in names.items():
         assert values(ran, name) == {text}
+
+
+# Slurm and the probe are found by PATH; slurmd makes /tmp of a TMPDIR that it can't make, and
+# Python gives LC_CTYPE a value of its own (PEP 538).
+_NEEDED = {"HOME", "LC_CTYPE", "PATH", "TMPDIR"}
+
+
+def test_any_name_that_bash_knows_arrives_or_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    """The batch shell, srun's and the task's, with every value a command for arithmetic."""
+    marker = tmp_path / "marker"
+    value = f"a[$(touch {marker})]"
+    known = {n for n in asking_bash.names("bash") if refused_variable(n) is None} - _NEEDED
+    known.add("LD_LIBRARY_PATH")
+    assert {"TERM", "HOSTNAME"} <= known
+    env = dict.fromkeys(sorted(known), value)
+    ran = cluster.run({"ntasks_per_node": 2, "command": ["python", str(PROBE)], "env": env})
+    assert ran.status == 0, ran.log
+    changed = [{n for n in known if seen["env"].get(n) != value} for seen in ran.seen]
+    assert changed == [set()] * 2
+    assert not marker.exists()
 
 
 def test_a_hundred_thousand_bytes_in_one_word(cluster: Cluster) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import slurmgen
 from slurmgen import Job, lint, render, stamp
 from slurmgen.errors import InvalidInput, SlurmgenError, UnavailableError, UsageError
+from slurmgen.spec.keys import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "nodes: 2\ngpus_per_node: 4\ntime: 1h\ncommand: python train.py\n"
@@ -154,3 +156,26 @@ def test_the_types_hold_for_a_program_of_somebody_else(tmp_path: Path) -> None:
     for right, wrong in (("nodes=2", "nods=2"), ("nodes=2", "nodes=[2]")):
         (tmp_path / "program.py").write_text(PROGRAM.replace(right, wrong))
         assert wrong.partition("=")[0] in mypy().stdout
+
+
+ALL_KEYS = set(KEYS)
+LONE = "\ud800"
+LARGE = 10**5000
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *({key: value} for key in sorted(ALL_KEYS)
+          for value in (LONE, [LONE], ["a", LONE], {LONE: "a"}, {"A": LONE}, {"A": {LONE: LONE}},
+                        {1: 2}, {None: 1}, {"A": {1: 2}}, LARGE, [LARGE], float("nan"), object())),
+        {LONE: 1},
+        {"setup": {"commands": LONE}},
+        {"setup": {"container": {"image": LONE}}},
+    ],
+    ids=lambda keys: ascii(next(iter(keys))) + " " + type(next(iter(keys.values()))).__name__,
+)  # fmt: skip
+def test_what_no_file_could_hold_is_refused_in_words(keys: dict[str, object]) -> None:
+    """No exception of Python's own, whatever a key is given."""
+    with suppress(InvalidInput):
+        render(Job(**{"command": ["true"], **keys}))  # type: ignore[arg-type]
