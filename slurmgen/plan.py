@@ -377,7 +377,7 @@ def _memory_directives(spec: JobSpec, ask: Ask) -> list[Directive]:
     for key in MEMORY:
         value = getattr(spec, key)
         if value is not None:
-            return [Directive(OPTIONS[key], value, (key,))]
+            return [Directive(OPTIONS[key], str(value), (key,))]
     node_type = ask.node_type
     if node_type is not None and node_type.mem_per_gpu is not None and ask.gpus:
         return [Directive("mem-per-gpu", node_type.mem_per_gpu, ("mem_per_gpu",))]

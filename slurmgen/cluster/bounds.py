@@ -291,7 +291,7 @@ def _max_mem(job: Circumstances, bound: _Bound) -> _Excess | None:
     most = parse_memory(bound.value)
     for key, times in (("mem", 1), ("mem_per_gpu", job.gpus_per_node)):
         given = getattr(job.spec, key)
-        if given is not None and parse_memory(given) * times > most:
+        if given is not None and given.mib * times > most:
             return _Excess(
                 key,
                 f"{key} {given}, and {bound.of} allows {bound.value} of a node",

@@ -346,7 +346,7 @@ def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Pro
         there = parse_memory(node_type.memory)
         for key, times, what in shares:
             value = getattr(spec, key)
-            if value is not None and parse_memory(value) * times > there:
+            if value is not None and value.mib * times > there:
                 refuse(
                     problems,
                     key,

@@ -90,8 +90,9 @@ def _memory(spec: JobSpec, ask: Ask, there: int) -> tuple[str, int, int]:
     """The key, MiB on a node, and how many times a node the key's amount counts."""
     if spec.mem is not None:
         # 0 is all there is.
-        return "mem", parse_memory(spec.mem) or there, 1
+        return "mem", spec.mem.mib or there, 1
     if spec.mem_per_gpu is not None:
-        return "mem_per_gpu", parse_memory(spec.mem_per_gpu) * ask.gpus, ask.gpus
+        return "mem_per_gpu", spec.mem_per_gpu.mib * ask.gpus, ask.gpus
     cpus = ask.layout.ntasks_per_node * (ask.cpus_per_task or 1)
-    return "mem_per_cpu", parse_memory(spec.mem_per_cpu or "0") * cpus, cpus
+    each = spec.mem_per_cpu.mib if spec.mem_per_cpu is not None else 0
+    return "mem_per_cpu", each * cpus, cpus

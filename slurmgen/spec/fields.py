@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
-from slurmgen.spec import array, readers, shapes
+from slurmgen.spec import array, memory, readers, shapes
 from slurmgen.spec.gres import Gpus
 from slurmgen.spec.keys import KEYS, Key
 from slurmgen.spec.time import Duration
@@ -42,7 +42,10 @@ Time = Annotated[str, BeforeValidator(readers.time_text), WithJsonSchema(shapes.
 TimeLimit = Annotated[
     InstanceOf[Duration], BeforeValidator(readers.time), WithJsonSchema(shapes.TIME)
 ]
-Memory = Annotated[str, BeforeValidator(readers.memory), WithJsonSchema(shapes.MEMORY)]
+Memory = Annotated[str, BeforeValidator(readers.memory_text), WithJsonSchema(shapes.MEMORY)]
+MemorySize = Annotated[
+    InstanceOf[memory.Memory], BeforeValidator(readers.memory), WithJsonSchema(shapes.MEMORY)
+]
 Gres = Annotated[str, BeforeValidator(readers.gres), WithJsonSchema(shapes.TEXT_OR_LIST)]
 HostList = Annotated[str, BeforeValidator(readers.host_list), WithJsonSchema(shapes.TEXT_OR_LIST)]
 Constraint = Annotated[str, BeforeValidator(readers.constraint), WithJsonSchema(shapes.SCALAR)]

@@ -1,9 +1,10 @@
 """JobSpec: the job file as a model. Keys are Slurm's own long options with underscores.
 
-Every value is kept in the one canonical spelling that its directive will have, so that
-a spec that validates has nothing left to parse. The annotations are the keys' types; what
-else is known of a key, its default too, is in `spec/keys.py`. Field validators see one value
-each; what concerns several keys is in `spec/checks.py`.
+Every value prints itself in the one canonical spelling that its directive will have: GPUs,
+arrays, times and memory are values that were parsed once, the others that spelling itself.
+The annotations are the keys' types; what else is known of a key, its default too, is in
+`spec/keys.py`. Field validators see one value each; what concerns several keys is in
+`spec/checks.py`.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ class JobSpec(SpecModel):
     gres: f.Gres | None = given(KEYS["gres"])
     cpus_per_task: CpuCount | None = given(KEYS["cpus_per_task"])
     cpus_per_gpu: Count | None = given(KEYS["cpus_per_gpu"])
-    mem: f.Memory | None = given(KEYS["mem"])
-    mem_per_cpu: f.Memory | None = given(KEYS["mem_per_cpu"])
-    mem_per_gpu: f.Memory | None = given(KEYS["mem_per_gpu"])
+    mem: f.MemorySize | None = given(KEYS["mem"])
+    mem_per_cpu: f.MemorySize | None = given(KEYS["mem_per_cpu"])
+    mem_per_gpu: f.MemorySize | None = given(KEYS["mem_per_gpu"])
     exclusive: f.Exclusive | None = given(KEYS["exclusive"])
     nodelist: f.HostList | None = given(KEYS["nodelist"])
     exclude: f.HostList | None = given(KEYS["exclude"])

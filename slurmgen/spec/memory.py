@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from slurmgen.errors import Refusal
 
 # MiB in a unit; K is rounded up to whole MiB, as Slurm does.
@@ -57,3 +59,18 @@ def canonical_memory(text: str) -> str:
     amount = parse_memory(text)
     number, unit = _split(text)
     return f"{number}{unit.upper()}" if amount else "0"
+
+
+class Memory(NamedTuple):
+    """An amount in MiB, 0 for all memory of a node; spelled: as it is rendered."""
+
+    mib: int
+    spelled: str
+
+    def __str__(self) -> str:
+        return self.spelled
+
+
+def memory(text: str) -> Memory:
+    """The amount that a text says; raises Refusal."""
+    return Memory(parse_memory(text), canonical_memory(text))

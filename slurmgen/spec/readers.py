@@ -24,6 +24,7 @@ from slurmgen.spec.refusals import Conflict, Refusals
 if TYPE_CHECKING:
     from slurmgen.spec.array import Array
     from slurmgen.spec.gres import Gpus
+    from slurmgen.spec.memory import Memory
     from slurmgen.spec.time import Duration
 
 Reader = Callable[[Any], Any]
@@ -240,6 +241,13 @@ def time(value: Any) -> Duration:
     return value if isinstance(value, Duration) else duration(text(value))
 
 
+def memory(value: Any) -> Memory:
+    """An amount of memory."""
+    from slurmgen.spec.memory import Memory, memory
+
+    return value if isinstance(value, Memory) else memory(text(value))
+
+
 def array(value: Any) -> Array:
     """The tasks of an array; a list is joined by commas."""
     from slurmgen.spec.array import Array, parse_array
@@ -439,7 +447,7 @@ name_list = _joined(identifier)
 licenses = _joined(_license_list)
 node_count = _grammar("nodes", "check_node_count")
 time_text = _grammar("time", "canonical_time")
-memory = _grammar("memory", "canonical_memory")
+memory_text = _grammar("memory", "canonical_memory")
 gres = _joined(_grammar("gres", "parse_gres"))
 host_list = _joined(_grammar("nodes", "canonical_hostlist"))
 constraint = _grammar("constraint", "canonical_constraint")

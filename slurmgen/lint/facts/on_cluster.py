@@ -35,11 +35,11 @@ _READERS: dict[str, Reader] = {
 }
 # Those that a job file has under `sbatch:`.
 _OTHERS: dict[str, Reader] = {
-    "mincpus": readers.memory,
+    "mincpus": readers.memory_text,
     "prefer": readers.constraint,
     "resources": readers.licenses,
-    "threads-per-core": readers.memory,
-    "tmp": readers.memory,
+    "threads-per-core": readers.memory_text,
+    "tmp": readers.memory_text,
 }
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus", "gpus-per-task")
 _KEY = re.compile(r"\b(write|add|remove) (?:sbatch\.)?([a-z][a-z_-]{2,})(?::\s*([^ ,]+)|:$)?")
