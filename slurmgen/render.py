@@ -62,13 +62,18 @@ def render(plan: JobPlan, *, templates: Path | None = None) -> str:
         from slurmgen.template_reads import check_all_read
 
         check_all_read(plan, plan.template + _SUFFIX, environment)
+    check_size(text)
+    return text
+
+
+def check_size(text: str) -> None:
+    """Raises Refusal for a script that is too long for sbatch."""
     if len(text) >= MAX_SCRIPT_BYTES // 4 and len(text.encode()) >= MAX_SCRIPT_BYTES:
         raise Refusal(
             f"the script is {len(text.encode()):,} bytes long",
             why="sbatch refuses scripts of 4 MiB and more",
             fix="put long texts in files and pass their paths",
         )
-    return text
 
 
 @cache

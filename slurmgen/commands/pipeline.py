@@ -225,11 +225,13 @@ def render_job(planned: Planned) -> str:
 
     Raises InvalidInput, also where a template changed what the plan decided.
     """
-    from slurmgen.render import render
+    from slurmgen.render import check_size, render
 
     templates = project_templates(planned.root)
     try:
         text = render(planned.plan, templates=templates)
+        script = _stamped(text, planned)
+        check_size(script)
     except Refusal as refusal:
         place, length = planned.source.locate(())
         raise InvalidInput([of_refusal(refusal, place, length)]) from None
@@ -246,6 +248,10 @@ def render_job(planned: Planned) -> str:
         except InvalidInput as error:
             raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
         _note_ejected(planned.plan.template, templates)
+    return script
+
+
+def _stamped(text: str, planned: Planned) -> str:
     source = planned.source
     return stamp.stamped(
         text,

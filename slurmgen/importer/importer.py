@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _BASH = "#!/bin/bash"
 # What is longer than this is generated, and nobody would read it as a job file's keys.
 _LONGEST_IDIOM = 65_536
-# Room for the header that a rendered script has.
-_HEADER_BYTES = 512
+# Room for the header that a rendered script has, with its stamp.
+_HEADER_BYTES = 4096
 
 
 class Note(NamedTuple):

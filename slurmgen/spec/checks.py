@@ -152,11 +152,14 @@ def _python(spec: JobSpec) -> Iterator[Conflict]:
 
 
 def _times(spec: JobSpec) -> Iterator[Conflict]:
-    from slurmgen.spec.begin import offset_seconds
-
     most = spec.time.seconds if spec.time is not None else None
     least = spec.time_min.seconds if spec.time_min is not None else most
-    left = offset_seconds(spec.deadline) if spec.deadline is not None else None
+    left = None
+    if spec.deadline is not None:
+        # Here, since it brings the calendar with it.
+        from slurmgen.spec.begin import offset_seconds
+
+        left = offset_seconds(spec.deadline)
     if left is not None and least is not None and least > left:
         yield _conflict(
             "deadline",

@@ -12,8 +12,10 @@ import pytest
 from slurmgen import Job, stamp, stamp_reader
 from slurmgen.commands import import_script as verb
 from slurmgen.commands.pipeline import plan_job, render_job
+from slurmgen.errors import InvalidInput
 from slurmgen.heading import read_heading
 from slurmgen.importer import import_script
+from slurmgen.render import MAX_SCRIPT_BYTES
 from slurmgen.source import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -224,3 +226,11 @@ def test_bash_passes_over_it(tmp_path: Path) -> None:
     path.write_text('launcher: plain\ncommand: x\ncomment: "`id` $(id) \\\\ \'\\""\n')
     script = rendered(path)
     subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=60)
+
+
+def test_a_script_that_its_stamp_makes_too_long_is_refused(job: Path) -> None:
+    job.write_text("script: |\n  #\n")
+    room = MAX_SCRIPT_BYTES - len(stamp.without(rendered(job))) - 1
+    job.write_text(f"script: |\n  #{'x' * room}\n")
+    with pytest.raises(InvalidInput, match="1 error"):
+        rendered(job)
