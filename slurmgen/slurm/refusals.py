@@ -17,6 +17,14 @@ _FAILED = "Batch job submission failed: "
 # slurm_open_controller_conn() gives, and nobody else (src/common/slurm_protocol_api.c).
 UNREACHED = "Unable to contact slurm controller (connect failure)"
 
+# Without a configuration sbatch doesn't know whom to ask, and ends before it has sent anything
+# (slurm_conf_init() in src/common/read_config.c; seen on 22.05).
+_UNCONFIGURED = re.compile(
+    r"^sbatch: fatal: (?:Could not establish a configuration source"
+    r"|Unable to process configuration file)$",
+    re.MULTILINE,
+)
+
 # The wordings of slurm_errno.c, 20.02 to 26.05, of errors with which slurmctld rejects a job at
 # its submission. Left out are those that a client makes up itself, those of a lost connection or
 # a standby controller, and those that could as well be about a job that exists.
@@ -147,6 +155,8 @@ def is_refusal(stderr: str) -> bool:
 
 def is_unreached(stderr: str) -> bool:
     """Whether sbatch never got as far as to send the job to a controller."""
+    if _UNCONFIGURED.search(stderr):
+        return True
     return [
         line.partition(_FAILED)[2].strip() for line in stderr.splitlines() if _FAILED in line
     ] == [UNREACHED]

@@ -205,8 +205,8 @@ class Keys(TypedDict, total=False):
     """other sbatch options; a site plugin's own as {value: …, plugin: true}"""
 
     launcher: Literal["srun", "torchrun", "spawn", "plain"]
-    """srun: a task per GPU; torchrun: one per node, that starts the ranks; spawn: the program
-    starts them itself; plain: one process
+    """srun: a task, and so a rank, per GPU; torchrun: a task per node, which starts a rank per
+    GPU; spawn: a task per node, where the program starts its own ranks; plain: one process
     """
 
     rdzv: Literal["static", "c10d"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 NAMES = frozenset(
     "BASH_REMATCH IFS LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT NODE_RANK "
     "OMP_NUM_THREADS PATH PWD RANK SECONDS SLURMGEN_FAILURE SLURMGEN_LAUNCHER SLURMGEN_PROGRESS "
-    "SLURMGEN_RESTART SLURMGEN_SIGNAL SLURMGEN_WORLD_SIZE UV_NO_SYNC WORLD_SIZE after before "
-    "caught cause command commas first_node init job look_for_obstacles notes on_signal on_term "
-    "pause preempted ran restarts state status step task terminated why".split()
+    "SLURMGEN_RESTART SLURMGEN_SECRET SLURMGEN_SIGNAL SLURMGEN_WORLD_SIZE UV_NO_SYNC WORLD_SIZE "
+    "after before caught cause command commas first_node init job look_for_obstacles notes "
+    "on_signal on_term pause preempted ran restarts state status step task terminated why".split()
 )

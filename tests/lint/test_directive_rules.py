@@ -620,8 +620,10 @@ def test_line_ends() -> None:
 
 def test_size() -> None:
     text = script("#SBATCH -n1")
-    assert found(text + "#" * (4 * 1024 * 1024 - len(text) - 1)) == []
-    assert found(text + "#" * (4 * 1024 * 1024 - len(text))) == [("script-too-large", ERROR)]
+    assert found(text + "#" * (4 * 1024 * 1024 - len(text) - 1)) == [
+        ("not-read-to-the-end", WARNING)
+    ]
+    assert ("script-too-large", ERROR) in found(text + "#" * (4 * 1024 * 1024 - len(text)))
     assert found(script("#SBATCH -n1", command="echo \0")) == [("script-too-large", ERROR)]
 
 

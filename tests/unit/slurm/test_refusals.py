@@ -70,4 +70,11 @@ def test_what_leaves_it_open(said: str) -> None:
 def test_a_controller_that_nothing_was_sent_to() -> None:
     said = f"{FAILED}Unable to contact slurm controller (connect failure)\n"
     assert is_unreached(said)
+    for why in (
+        "Could not establish a configuration source",
+        "Unable to process configuration file",
+    ):
+        assert is_unreached(
+            f"sbatch: error: ClusterName needs to be specified\nsbatch: fatal: {why}\n"
+        )
     assert not is_unreached(f"{FAILED}Socket timed out on send/recv operation\n{said}")
