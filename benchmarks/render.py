@@ -44,9 +44,9 @@ def cold() -> tuple[float, float]:
 def warm() -> float:
     """Specs rendered in a CPU-second, from JobSpec objects, all of them different."""
     from slurmgen.cluster.profile import Profile
-    from slurmgen.plan import resolve
-    from slurmgen.render import render
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.script.plan import resolve
+    from slurmgen.script.render import render
 
     profile = Profile(name="generic")
     specs = [

@@ -24,7 +24,7 @@ class _Package(type(sys)):  # type: ignore[misc]
         return getattr(api, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        # An import of slurmgen.render or slurmgen.lint, which stay importable by that name.
+        # An import of slurmgen.script.render or slurmgen.lint, which stay importable by that name.
         if name not in _OFFERED:
             super().__setattr__(name, value)
 

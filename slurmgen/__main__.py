@@ -1,6 +1,6 @@
 """`python -m slurmgen`: the `slurmgen` command, where it is not on PATH."""
 
-from slurmgen.main import main
+from slurmgen.cli.main import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -18,9 +18,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.commands import pipeline
 from slurmgen.errors import InvalidInput, UsageError
 from slurmgen.files import read_bytes
+from slurmgen.script import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from slurmgen.diagnostics import Diagnostic
-    from slurmgen.plan import JobPlan
-    from slurmgen.spec.given import Keys
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.given import Keys
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.script.plan import JobPlan
 
 PathLike = str | os.PathLike[str]
 
@@ -96,7 +96,7 @@ class Job:
 
     def submit(self) -> str:
         """Hand the job to Slurm; returns its id. Raises as `submit` does."""
-        from slurmgen.commands import submit as verb
+        from slurmgen.cli.commands import submit as verb
 
         return verb.submit_planned(self._planned, self._path)
 

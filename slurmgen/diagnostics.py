@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from slurmgen.errors import Refusal
-    from slurmgen.lint.finding import Edit
 
 
 class Location(NamedTuple):
@@ -19,6 +18,26 @@ class Location(NamedTuple):
 
 ERROR = "error"
 WARNING = "warning"
+
+
+class Place(NamedTuple):
+    """Where in a file; `line` and `column` count from 1, columns in characters.
+
+    path: None means the script that is linted.
+    """
+
+    line: int
+    column: int
+    length: int = 1
+    path: str | None = None
+
+
+class Edit(NamedTuple):
+    """Replace the characters [start, end) of the script's text."""
+
+    start: int
+    end: int
+    text: str
 
 
 class Diagnostic(NamedTuple):

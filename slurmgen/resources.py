@@ -26,7 +26,7 @@ def configs_dir() -> Path:
 
 def shells_dir() -> Path:
     """The folder of the scripts that make a shell complete slurmgen."""
-    return _PACKAGE / "shells"
+    return _PACKAGE / "cli" / "shells"
 
 
 def _resource_dir(name: str) -> Path:

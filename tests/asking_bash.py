@@ -1,4 +1,4 @@
-"""What a Bash makes of a variable, found by trying it; `slurmgen/spec/bash_variables.py` says it.
+"""What a Bash makes of a variable, found by trying it: `slurmgen/jobfile/bash_variables.py`.
 
 By hand, for any Bash: `python -m tests.asking_bash /path/to/bash` prints what it found.
 """

@@ -11,12 +11,12 @@ import yaml
 
 from slurmgen.cluster.profile import Bounds, When
 from slurmgen.errors import InvalidInput
-from slurmgen.plan import PlanError, resolve
-from slurmgen.render import render
+from slurmgen.jobfile.load import load_job
 from slurmgen.sandbox import accounting
-from slurmgen.spec.load import load_job
-from slurmgen.spec.memory import parse_memory
-from slurmgen.spec.time import format_time, parse_time
+from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.render import render
+from slurmgen.slurm.grammars.memory import parse_memory
+from slurmgen.slurm.grammars.time import format_time, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""The names that rendered scripts use, read from the templates; `slurmgen/spec/script_names.py`."""
+"""The names that rendered scripts use, read from the templates.
+
+`slurmgen/jobfile/script_names.py` is written from here.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from slurmgen.cluster import generic
-from slurmgen.plan import resolve
-from slurmgen.render import render
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.reading.shell.syntax import parse
 from slurmgen.resources import templates_dir
-from slurmgen.shell.syntax import parse
-from slurmgen.spec.job import JobSpec
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.launchers import TASKS, find
+from slurmgen.script.launchers import TASKS, find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.cluster.ask import Ask
-    from slurmgen.cluster.circumstances import Circumstances
+    from slurmgen.cluster.conditions import Circumstances
     from slurmgen.cluster.profile import Profile
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
 
 
 class Added(NamedTuple):
@@ -33,11 +33,11 @@ def of(spec: JobSpec, profile: Profile, ask: Ask) -> Added:
     )
     if not profile.add and profile.binding is None:
         return added
-    from slurmgen.cluster import circumstances
+    from slurmgen.cluster import conditions
 
-    job = circumstances.of(spec, profile, ask)
+    job = conditions.of(spec, profile, ask)
     for addition in profile.add:
-        if circumstances.holds(addition.when, job):
+        if conditions.holds(addition.when, job):
             added = Added(
                 {**added.sbatch, **addition.sbatch},
                 added.srun + addition.srun,

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from slurmgen.cluster.circumstances import describe, holds
 from slurmgen.cluster.citation import cite
+from slurmgen.cluster.conditions import describe, holds
 from slurmgen.cluster.problems import refuse
-from slurmgen.cluster.trials import is_for_trials
-from slurmgen.spec.time import format_time, parse_time
+from slurmgen.cluster.trial_partitions import is_for_trials
+from slurmgen.slurm.grammars.time import format_time, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from slurmgen.cluster.circumstances import Circumstances
+    from slurmgen.cluster.conditions import Circumstances
     from slurmgen.cluster.profile import Bounds, Partition, Profile, Qos
     from slurmgen.cluster.profile.limits import Selectable
-    from slurmgen.launchers import Problem
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.refusals import Problem
 
 _Place = TypeVar("_Place", bound="Selectable")
 
@@ -180,7 +180,7 @@ def _number(field: str, value: Any) -> float:
         seconds = parse_time(value)
         return float("inf") if seconds is None else seconds
     if field == "max_mem":
-        from slurmgen.spec.memory import parse_memory
+        from slurmgen.slurm.grammars.memory import parse_memory
 
         return parse_memory(value)
     return float(value)
@@ -286,7 +286,7 @@ def _cpu_key(spec: JobSpec) -> str:
 
 
 def _max_mem(job: Circumstances, bound: _Bound) -> _Excess | None:
-    from slurmgen.spec.memory import parse_memory
+    from slurmgen.slurm.grammars.memory import parse_memory
 
     most = parse_memory(bound.value)
     for key, times in (("mem", 1), ("mem_per_gpu", job.gpus_per_node)):

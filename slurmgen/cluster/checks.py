@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
-from slurmgen.spec import catalog
-from slurmgen.spec.keys import KEYS, OPTIONS
-from slurmgen.spec.refusals import Conflict
-from slurmgen.spec.reserved import refused_variable
+from slurmgen.jobfile.keys import KEYS, OPTIONS
+from slurmgen.jobfile.refusals import Conflict
+from slurmgen.jobfile.reserved import refused_variable
+from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from slurmgen.cluster.profile.conditions import When
     from slurmgen.cluster.profile.facts import Facts
     from slurmgen.cluster.profile.options import Reason
-    from slurmgen.source import KeyPath
+    from slurmgen.jobfile.source import KeyPath
 
 # Options of srun that the script writes from the job's own keys, or that change what they mean.
 _DECIDED = catalog.decided_by_the_plan() | {"kill-on-bad-exit", "wait", "export", "multi-prog"}

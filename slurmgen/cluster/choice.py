@@ -2,9 +2,9 @@
 
 The site's own default comes first, then the order of the profile, which is for whoever wrote
 it to decide. What gives whole nodes comes behind that for a job that leaves GPUs of its nodes, and
-what is for trials (`trials.py`) last, a default too: training goes there only where nothing else
-takes it. Where a site has no default QOS and needs none, none is named before any is. What needs
-special access, or is stopped for other jobs, a person has to name.
+what is for trials (`trial_partitions.py`) last, a default too: training goes there only where
+nothing else takes it. Where a site has no default QOS and needs none, none is named before any
+is. What needs special access, or is stopped for other jobs, a person has to name.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster.problems import refuse
-from slurmgen.cluster.trials import is_for_trials
-from slurmgen.spec.gres import NO_GPUS
-from slurmgen.spec.replaced import replaced
+from slurmgen.cluster.trial_partitions import is_for_trials
+from slurmgen.jobfile.replaced import replaced
+from slurmgen.slurm.grammars.gres import NO_GPUS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slurmgen.cluster.profile import Partition, Profile, Qos
-    from slurmgen.launchers import Problem
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.refusals import Problem
 
 AUTO = "auto"
 # In place of a name, for a person.

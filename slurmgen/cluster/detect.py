@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster.load import profile_files, read_profile
 from slurmgen.errors import UsageError
-from slurmgen.source import read_text
+from slurmgen.jobfile.source import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

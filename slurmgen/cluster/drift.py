@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.spec.memory import parse_memory
-from slurmgen.spec.time import parse_time
+from slurmgen.slurm.grammars.memory import parse_memory
+from slurmgen.slurm.grammars.time import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,8 +8,8 @@ from slurmgen.cluster.problems import UNAVAILABLE, refuse
 
 if TYPE_CHECKING:
     from slurmgen.cluster.profile import Profile
-    from slurmgen.launchers import Problem
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.refusals import Problem
 
 
 def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
@@ -64,7 +64,7 @@ def _check_features(spec: JobSpec, profile: Profile, problems: list[Problem]) ->
     asked = (("constraint", spec.constraint), (("sbatch", "prefer"), spec.sbatch.get("prefer")))
     if not lists or None in lists or not any(text for _, text in asked):
         return
-    from slurmgen.spec.constraint import features
+    from slurmgen.slurm.grammars.constraint import features
 
     known = {name for names in lists for name in names or ()}
     for key, text in asked:
@@ -82,7 +82,7 @@ def _check_features(spec: JobSpec, profile: Profile, problems: list[Problem]) ->
 def _check_hosts(
     spec: JobSpec, nodes: tuple[str, ...], profile: Profile, problems: list[Problem]
 ) -> None:
-    from slurmgen.spec.nodes import expand_hostlist
+    from slurmgen.slurm.grammars.nodes import expand_hostlist
 
     excluded: set[str] = set()
     for key in ("nodelist", "exclude"):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from slurmgen.cluster import inventory
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
-from slurmgen.launchers import Problem
-from slurmgen.spec.keys import MEMORY, OPTIONS
+from slurmgen.jobfile.keys import MEMORY, OPTIONS
+from slurmgen.jobfile.refusals import Problem
 
 if TYPE_CHECKING:
     from slurmgen.cluster.ask import Ask
-    from slurmgen.cluster.circumstances import Circumstances
+    from slurmgen.cluster.conditions import Circumstances
     from slurmgen.cluster.profile import NodeType, Partition, Profile
-    from slurmgen.spec.job import JobSpec
-    from slurmgen.spec.keys import Directive
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.keys import Directive
 
 
 def choose_node_type(
@@ -128,9 +128,9 @@ def _check_as_a_whole(
     problems: list[Problem],
 ) -> None:
     """Rules about the whole job: what it has, where it goes, how large and long it is."""
-    from slurmgen.cluster import bounds, circumstances
+    from slurmgen.cluster import bounds, conditions
 
-    job = circumstances.of(spec, profile, ask)
+    job = conditions.of(spec, profile, ask)
     _check_rules(spec, profile, job, directives, problems)
     if profile.partitions:
         _check_partition(profile, job, problems)
@@ -151,7 +151,7 @@ def _check_rules(
     directives: list[Directive],
     problems: list[Problem],
 ) -> None:
-    from slurmgen.cluster.circumstances import describe, holds
+    from slurmgen.cluster.conditions import describe, holds
 
     given = {directive.option for directive in directives}
     for key, reason in profile.required.items():
@@ -336,7 +336,7 @@ def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Pro
             f"write nodes: {node_type.count}",
         )
     if node_type.memory is not None:
-        from slurmgen.spec.memory import parse_memory
+        from slurmgen.slurm.grammars.memory import parse_memory
 
         shares = (
             ("mem", 1, "per node"),
@@ -365,7 +365,7 @@ _NODE_OPTIONS = (
 
 
 def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Problem]) -> None:
-    from slurmgen.spec.memory import parse_memory
+    from slurmgen.slurm.grammars.memory import parse_memory
 
     for option, fact, what in _NODE_OPTIONS:
         asked, there = spec.sbatch.get(option), getattr(node_type, fact)

@@ -78,8 +78,8 @@ def _users_folder() -> Path:
 def read_profile(path: Path) -> Profile:
     """The profile in a file; raises InvalidInput with the place of every error in it."""
     from slurmgen.cluster.profile import Profile
-    from slurmgen.source import parse_yaml, read_text
-    from slurmgen.spec.explain import validate
+    from slurmgen.jobfile.explain import validate
+    from slurmgen.jobfile.source import parse_yaml, read_text
 
     source = parse_yaml(read_text(path), str(path))
     profile: Profile = validate(Profile, {"name": path.stem, **source.data}, source)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
-from slurmgen.launchers import Problem
+from slurmgen.jobfile.refusals import Problem
 
 if TYPE_CHECKING:
-    from slurmgen.source import KeyPath
+    from slurmgen.jobfile.source import KeyPath
 
 UNAVAILABLE = "Slurm would say: Requested node configuration is not available"
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
-from slurmgen.launchers import Problem
-from slurmgen.spec import catalog
-from slurmgen.spec.values import check_option
+from slurmgen.jobfile.refusals import Problem
+from slurmgen.slurm.options import catalog
+from slurmgen.slurm.options.values import check_option
 
 if TYPE_CHECKING:
     from slurmgen.cluster.profile import Profile
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
 
 # key, text in its value, the first release line that reads it
 _NEWER_VALUES = (

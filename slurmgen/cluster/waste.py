@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cluster.problems import refuse
-from slurmgen.spec.memory import parse_memory
+from slurmgen.slurm.grammars.memory import parse_memory
 
 if TYPE_CHECKING:
     from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import NodeType, Profile
-    from slurmgen.launchers import Problem
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.refusals import Problem
 
 _WHY = "they stand idle for everybody, and most sites charge a job by its largest share of a node"
 

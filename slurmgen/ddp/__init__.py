@@ -24,8 +24,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from slurmgen.ddp.checkpoint import load, save
-    from slurmgen.ddp.data import loader
     from slurmgen.ddp.group import (
         all_mean,
         device,
@@ -38,7 +36,9 @@ if TYPE_CHECKING:
         world_size,
         wrap,
     )
-    from slurmgen.ddp.training import resume
+    from slurmgen.ddp.train.checkpoints.single_file import load, save
+    from slurmgen.ddp.train.data import loader
+    from slurmgen.ddp.train.training import resume
 
 __all__ = [
     "all_mean",
@@ -58,10 +58,10 @@ __all__ = [
 ]
 
 _OTHER_HOMES = {
-    "load": "checkpoint",
-    "save": "checkpoint",
-    "loader": "data",
-    "resume": "training",
+    "load": "train.checkpoints.single_file",
+    "save": "train.checkpoints.single_file",
+    "loader": "train.data",
+    "resume": "train.training",
 }
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from slurmgen.ddp.entry import main
+from slurmgen.ddp.launch.entry import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

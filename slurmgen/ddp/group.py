@@ -14,18 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from slurmgen.ddp import (
-    checks,
-    devices,
-    init_methods,
-    log,
-    ports,
-    preflight,
-    rendezvous,
-    signals,
-    supervised,
-    usage,
-)
+from slurmgen.ddp import checks, log
 from slurmgen.ddp.failure import (
     EXIT_FAILED,
     EXIT_LAUNCH,
@@ -33,7 +22,10 @@ from slurmgen.ddp.failure import (
     LaunchError,
     bound_exit,
 )
-from slurmgen.ddp.identity import Identity, resolve_identity
+from slurmgen.ddp.launch import devices, init_methods, preflight, rendezvous, signals
+from slurmgen.ddp.launch.identity import Identity, resolve_identity
+from slurmgen.ddp.measure import usage
+from slurmgen.ddp.watch import ports, supervised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -249,7 +241,7 @@ def wrap(
             if not any(isinstance(module, one) for module in model.modules()):
                 raise ValueError(f"shard: the model has no {one.__name__} in it")
         if several_ranks():
-            from slurmgen.ddp import sharding
+            from slurmgen.ddp.train import sharding
 
             return sharding.shard(model, classes, own, **options)
     model = model.to(own)

@@ -21,17 +21,17 @@ from slurmgen.importer.nodes import (
     walk,
 )
 from slurmgen.importer.started import STEP_VARIABLES, NotIdiomaticError, Started
-from slurmgen.launchers import ONE, with_ranks
-from slurmgen.shell.options import parse_options
-from slurmgen.shell.srun import SRUN
+from slurmgen.reading.shell.options import parse_options
+from slurmgen.reading.shell.srun import SRUN
+from slurmgen.script.launchers import ONE, with_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tree_sitter import Node
 
-    from slurmgen.script import BatchScript
-    from slurmgen.shell.options import Given
+    from slurmgen.reading.script import BatchScript
+    from slurmgen.reading.shell.options import Given
 
 # What starts the work of a job; before it, a script sets things up.
 WORK = ("srun", "torchrun", "deepspeed", "apptainer", "singularity", "uv", *ALONE)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from slurmgen.cluster import generic
 from slurmgen.errors import InvalidInput, Refusal
 from slurmgen.importer.keys import canonical
-from slurmgen.plan import PlanError, resolve
-from slurmgen.render import render
-from slurmgen.spec.catalog import ALIASES
-from slurmgen.spec.load import load_job
+from slurmgen.jobfile.load import load_job
+from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.render import render
+from slurmgen.slurm.options.catalog import ALIASES
 
 if TYPE_CHECKING:
-    from slurmgen.directives import DirectiveBlock
-    from slurmgen.script import BatchScript
+    from slurmgen.reading.script import BatchScript
+    from slurmgen.slurm.directives import DirectiveBlock
 
 SOURCE = "job.yaml"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.shell.words import TEXT, VARIABLE
+from slurmgen.reading.shell.words import TEXT, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.words import Word
 
 RUNTIMES = ("apptainer", "singularity")
 _GPU = {"--nv": "nvidia", "--rocm": "rocm"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.importer.yaml_text import Entry
-from slurmgen.spec.keys import KEYS
+from slurmgen.jobfile.keys import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from slurmgen.importer.lifted import LiftedKey
+    from slurmgen.importer.directives import LiftedKey
 
 
 def directive_entries(keys: Iterable[LiftedKey]) -> list[Entry]:

@@ -11,17 +11,17 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.importer import check, program, rendered
+from slurmgen.importer.directives import LiftedKey
 from slurmgen.importer.document import directive_entries, in_order
 from slurmgen.importer.keys import Key
-from slurmgen.importer.lifted import LiftedKey
 from slurmgen.importer.parts import Parts, entries
 from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, is_printable, write
-from slurmgen.launchers import TASKS
-from slurmgen.script import BatchScript
+from slurmgen.reading.script import BatchScript
+from slurmgen.script.launchers import TASKS
 
 if TYPE_CHECKING:
-    from slurmgen.importer.lifted import Lifted
+    from slurmgen.importer.directives import Lifted
 
 # Bash by itself, with options of `set` at most.
 _BASH = re.compile(r"#![ \t]*(?:/usr)?/bin/(?:env[ \t]+)?bash(?:[ \t]+-[eux]+)?[ \t]*")

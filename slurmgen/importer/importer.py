@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen import stamp, stamp_reader
 from slurmgen.importer import check, stamped
+from slurmgen.importer.directives import Lifted, lift, rendered_header
 from slurmgen.importer.document import directive_entries, in_order
-from slurmgen.importer.lifted import Lifted, lift, rendered_header
 from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, write
-from slurmgen.render import MAX_SCRIPT_BYTES, one_line
-from slurmgen.script import BatchScript
+from slurmgen.reading.script import BatchScript
+from slurmgen.script import stamp, stamp_reader
+from slurmgen.script.render import MAX_SCRIPT_BYTES, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.stamp_reader import Stamp
+    from slurmgen.script.stamp_reader import Stamp
 
 _BASH = "#!/bin/bash"
 # What is longer than this is generated, and nobody would read it as a job file's keys.

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from slurmgen.importer.nodes import source, walk
 from slurmgen.importer.started import NotIdiomaticError, Shape, Started
 from slurmgen.importer.torchrun import torchrun
-from slurmgen.launchers import ONE, PROGRAM, TASKS, with_ranks
-from slurmgen.script import BatchScript
-from slurmgen.shell.starters import ACCELERATE, TORCHRUN, read_launcher
-from slurmgen.shell.syntax import parse
+from slurmgen.reading.script import BatchScript
+from slurmgen.reading.shell.starters import ACCELERATE, TORCHRUN, read_launcher
+from slurmgen.reading.shell.syntax import parse
+from slurmgen.script.launchers import ONE, PROGRAM, TASKS, with_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tree_sitter import Node
 
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.words import Word
 
 # What a task that is a rank has by itself.
 _SET = {

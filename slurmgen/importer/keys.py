@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.spec import catalog
-from slurmgen.spec.keys import KEYS, OPTIONS
-from slurmgen.spec.quick import quick_job
+from slurmgen.jobfile.keys import KEYS, OPTIONS
+from slurmgen.jobfile.quick import quick_job
+from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
-    from slurmgen.directives import Directive
+    from slurmgen.slurm.directives import Directive
 
 # A script must be there for the rest to be read.
 _ANY = {"script": "true\n"}

@@ -18,18 +18,18 @@ from slurmgen.importer.started import (
     substitutes,
 )
 from slurmgen.importer.torchrun import torchrun
-from slurmgen.launchers import AGENT, ONE, TASKS, with_ranks
-from slurmgen.shell.options import parse_options
-from slurmgen.shell.srun import SRUN
-from slurmgen.shell.starters import TORCHRUN, read_launcher
+from slurmgen.reading.shell.options import parse_options
+from slurmgen.reading.shell.srun import SRUN
+from slurmgen.reading.shell.starters import TORCHRUN, read_launcher
+from slurmgen.script.launchers import AGENT, ONE, TASKS, with_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from slurmgen.importer.container import Container
-    from slurmgen.request import Request
-    from slurmgen.script import BatchScript
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.script import BatchScript
+    from slurmgen.reading.shell.words import Word
+    from slurmgen.slurm.request import Request
 
 # A program that the batch shell starts and that may start steps itself must not become a
 # step: these are taken not to.

@@ -25,16 +25,16 @@ from slurmgen.importer.nodes import (
 from slurmgen.importer.parts import Parts
 from slurmgen.importer.setup import RANKS, SetUp, Statement
 from slurmgen.importer.started import NotIdiomaticError
-from slurmgen.launchers import AGENT
-from slurmgen.shell.options import parse_options
-from slurmgen.shell.srun import SRUN
-from slurmgen.shell.syntax import parse
+from slurmgen.reading.shell.options import parse_options
+from slurmgen.reading.shell.srun import SRUN
+from slurmgen.reading.shell.syntax import parse
+from slurmgen.script.launchers import AGENT
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from slurmgen.importer.started import Started
-    from slurmgen.script import BatchScript
+    from slurmgen.reading.script import BatchScript
 
 # Names that the rendered script has itself.
 _OURS = frozenset("command first_node init task commas".split())

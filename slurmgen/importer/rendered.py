@@ -11,19 +11,19 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from slurmgen import launchers
 from slurmgen.importer.container import RUNTIMES, Container
-from slurmgen.importer.lifted import rendered_header
+from slurmgen.importer.directives import rendered_header
 from slurmgen.importer.nodes import expandable, source, walk
 from slurmgen.importer.parts import Parts, Variable
 from slurmgen.importer.started import NotIdiomaticError
-from slurmgen.shell.syntax import parse
+from slurmgen.reading.shell.syntax import parse
+from slurmgen.script import launchers
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from slurmgen.importer.lifted import Lifted
-    from slurmgen.script import BatchScript
+    from slurmgen.importer.directives import Lifted
+    from slurmgen.reading.script import BatchScript
 
 _MODULES = "# A batch shell does not always inherit the function `module` from the login shell."
 _VENV = "# shellcheck source=/dev/null"

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.importer.nodes import expandable, path, set_names, source, variables, walk
 from slurmgen.importer.parts import Variable
 from slurmgen.importer.started import TASK_VARIABLES
-from slurmgen.quoting import split_expansions
-from slurmgen.spec.reserved import refused_variable
+from slurmgen.jobfile.reserved import refused_variable
+from slurmgen.slurm.quoting import split_expansions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tree_sitter import Node
 
-    from slurmgen.request import Request
+    from slurmgen.slurm.request import Request
 
 RANKS = frozenset(
     "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK MASTER_ADDR "

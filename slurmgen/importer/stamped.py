@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slurmgen import stamp_reader
 from slurmgen.errors import InvalidInput
 from slurmgen.importer.yaml_text import Entry, write
-from slurmgen.spec.keys import KEYS
-from slurmgen.spec.load import load_job
+from slurmgen.jobfile.keys import KEYS
+from slurmgen.jobfile.load import load_job
+from slurmgen.script import stamp_reader
 
 if TYPE_CHECKING:
-    from slurmgen.stamp_reader import Stamp
+    from slurmgen.script.stamp_reader import Stamp
 
 # Whatever else looks like a number, or like a truth value, is text there.
 _TEXTS = ("env", "job_name", "comment", "command", "args")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.importer.nodes import variables, walk
-from slurmgen.shell.syntax import parse
+from slurmgen.reading.shell.syntax import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slurmgen.importer.container import Container
-    from slurmgen.launchers import Launcher
+    from slurmgen.script.launchers import Launcher
 
 # What the batch shell and a task, or two tasks, see differently.
 TASK_VARIABLES = frozenset(

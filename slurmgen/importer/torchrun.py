@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.importer.started import COUNTS, GIVEN, TASK_VARIABLES, Started, names_in, substitutes
-from slurmgen.launchers import standing_for
-from slurmgen.shell.starters import TORCHRUN
+from slurmgen.reading.shell.starters import TORCHRUN
+from slurmgen.script.launchers import standing_for
 
 if TYPE_CHECKING:
     from slurmgen.importer.started import Shape
-    from slurmgen.shell.starters import Started as Launched
+    from slurmgen.reading.shell.starters import Started as Launched
 
 
 _LOCAL = re.compile(r"localhost|127\.0\.0\.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint import beyond, registry
+from slurmgen.lint import other_codes, registry
 
 if TYPE_CHECKING:
     from slurmgen.lint.registry import Rule
@@ -57,9 +57,9 @@ def explain(name: str) -> str:
     if name in ALL:
         return table()
     rule = registry.find(name)
-    code = beyond.find(name)
+    code = other_codes.find(name)
     if code is not None:
-        return beyond.explain(code)
+        return other_codes.explain(code)
     if rule is None:
         raise registry.unknown(name, "--explain")
     page = read(rule)
@@ -71,7 +71,7 @@ def explain(name: str) -> str:
 
 def table() -> str:
     """A line per code: code, name, severity and what it finds."""
-    rows = [(c.code, c.name, c.severity, c.summary) for c in beyond.CODES]
+    rows = [(c.code, c.name, c.severity, c.summary) for c in other_codes.CODES]
     rows += [(r.code, r.name, r.severity, read(r).summary) for r in registry.rules()]
     width = max(len(name) for _, name, _, _ in rows)
     return "".join(f"{code}  {name:{width}}  {sev:7}  {text}\n" for code, name, sev, text in rows)
@@ -132,7 +132,8 @@ def index() -> str:
                 f"## {title}\n\n| code | rule | severity | finds |\n|---|---|---|---|\n{rows}\n"
             )
     others = "\n".join(
-        f"| {code.code} | {code.name} | {code.severity} | {code.summary} |" for code in beyond.CODES
+        f"| {code.code} | {code.name} | {code.severity} | {code.summary} |"
+        for code in other_codes.CODES
     )
     parts.append(f"{_BEYOND}\n| code | name | severity | says |\n|---|---|---|---|\n{others}\n")
     return "\n".join(parts)

@@ -9,16 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.budget import Budget, OverBudgetError
 from slurmgen.diagnostics import WARNING, Diagnostic, Location, order
-from slurmgen.lint import beyond, lines, suppressions
+from slurmgen.lint import lines, other_codes, suppressions
 from slurmgen.lint.finding import Stop
 from slurmgen.lint.registry import UNUSED_SUPPRESSION
+from slurmgen.reading.budget import Budget, OverBudgetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from slurmgen.lint.finding import Finding, Place
+    from slurmgen.diagnostics import Place
+    from slurmgen.lint.finding import Finding
     from slurmgen.lint.job import Job
     from slurmgen.lint.registry import Rule
     from slurmgen.lint.suppressions import Aimed, Lines, Suppression
@@ -210,7 +211,7 @@ def _stopped(stop: Stop, job: Job) -> Diagnostic:
     location, length = _locate(stop.place, job)
     return Diagnostic(
         location,
-        *beyond.STOPPED,
+        *other_codes.STOPPED,
         WARNING,
         f"{stop.what} stopped here, and the rest is not looked at",
         stop.why,

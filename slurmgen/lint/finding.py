@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-
-class Place(NamedTuple):
-    """Where in a file; `line` and `column` count from 1, columns in characters.
-
-    path: None means the script that is linted.
-    """
-
-    line: int
-    column: int
-    length: int = 1
-    path: str | None = None
-
-
-class Edit(NamedTuple):
-    """Replace the characters [start, end) of the script's text."""
-
-    start: int
-    end: int
-    text: str
+if TYPE_CHECKING:
+    from slurmgen.diagnostics import Edit, Place
 
 
 class Finding(NamedTuple):

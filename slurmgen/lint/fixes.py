@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from slurmgen.diagnostics import Diagnostic
-    from slurmgen.lint.finding import Edit
+    from slurmgen.diagnostics import Diagnostic, Edit
 
 # Each mends all that lies apart; a second is rare, and so many are a sign of a rule whose fix
 # does not mend.

@@ -7,13 +7,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen.budget import spend
 from slurmgen.cluster import generic
+from slurmgen.diagnostics import Place
 from slurmgen.lint.facts import extent, numbers
-from slurmgen.lint.finding import Place, Stop
-from slurmgen.script import BatchScript
-from slurmgen.shell.commands import WHY_STOPPED
-from slurmgen.shell.launch import MOST_LAUNCHES
+from slurmgen.lint.finding import Stop
+from slurmgen.reading.budget import spend
+from slurmgen.reading.script import BatchScript
+from slurmgen.reading.shell.commands import WHY_STOPPED
+from slurmgen.reading.shell.launch import MOST_LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from slurmgen.lint.facts.extent import Extent
     from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.origin import Origin
-    from slurmgen.programs import Program
-    from slurmgen.request import Request
-    from slurmgen.shell.commands import Assignment, Command
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.programs import Program
+    from slurmgen.reading.shell.commands import Assignment, Command
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Piece, Word
+    from slurmgen.slurm.request import Request
 
 # Python programs that are read for one script.
 _MOST_PROGRAMS = 20
@@ -216,7 +217,7 @@ class Job:
                     self._unread.append(Stop("the reader of programs", place, why))
                 self._programs[key] = None
                 return None
-            from slurmgen.programs import read
+            from slurmgen.reading.programs import read
 
             program = read(path)
             if program.is_too_much:

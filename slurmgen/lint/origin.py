@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen import directives, stamp_reader
+from slurmgen.script import stamp_reader
+from slurmgen.slurm import directives
 
 if TYPE_CHECKING:
-    from slurmgen.diagnostics import Location
-    from slurmgen.lint.finding import Place
-    from slurmgen.plan import JobPlan
-    from slurmgen.source import KeyPath, Source
+    from slurmgen.diagnostics import Location, Place
+    from slurmgen.jobfile.source import KeyPath, Source
+    from slurmgen.script.plan import JobPlan
 
 _SETUP = {
     "module": "modules",

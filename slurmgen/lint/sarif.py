@@ -14,14 +14,13 @@ from urllib.parse import quote
 
 from slurmgen import __version__
 from slurmgen.diagnostics import order
-from slurmgen.lint import beyond, documentation, registry
+from slurmgen.lint import documentation, other_codes, registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from slurmgen.diagnostics import Diagnostic, Location
-    from slurmgen.lint.beyond import Code
-    from slurmgen.lint.finding import Edit
+    from slurmgen.diagnostics import Diagnostic, Edit, Location
+    from slurmgen.lint.other_codes import Code
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -54,7 +53,7 @@ def _rule(diagnostic: Diagnostic) -> dict[str, Any]:
     described: dict[str, Any] = {"id": diagnostic.code, "name": diagnostic.rule}
     if rule is None:
         # Nothing that a rule of lint has found.
-        code = beyond.find(diagnostic.code)
+        code = other_codes.find(diagnostic.code)
         return described if code is None else {**described, **_beyond(code)}
     page = documentation.page(rule)
     return {
@@ -68,7 +67,7 @@ def _rule(diagnostic: Diagnostic) -> dict[str, Any]:
 def _beyond(code: Code) -> dict[str, Any]:
     return {
         "shortDescription": {"text": f"{code.summary}."},
-        "help": {"text": beyond.explain(code)},
+        "help": {"text": other_codes.explain(code)},
         "defaultConfiguration": {"level": code.severity},
     }
 

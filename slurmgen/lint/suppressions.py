@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.diagnostics import Edit, Place
 from slurmgen.lint import registry
-from slurmgen.lint.finding import Edit, Finding, Place
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

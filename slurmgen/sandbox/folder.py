@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.project import home_folder
+from slurmgen.jobfile.project import home_folder
 from slurmgen.sandbox import deadlines
 from slurmgen.sandbox.deadlines import Deadline
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from slurmgen.errors import UsageError
 from slurmgen.sandbox.accounting import ACCOUNT, ENFORCED, USER
 from slurmgen.sandbox.shape import NodeGroup, PartitionShape, Shape
-from slurmgen.spec.constraint import features
-from slurmgen.spec.memory import parse_memory
-from slurmgen.spec.time import parse_time
+from slurmgen.slurm.grammars.constraint import features
+from slurmgen.slurm.grammars.memory import parse_memory
+from slurmgen.slurm.grammars.time import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
-from slurmgen.project import home_folder
+from slurmgen.jobfile.project import home_folder
 from slurmgen.sandbox import accounting as accounts
 from slurmgen.sandbox import deadlines, isolation, keeper, release
 from slurmgen.sandbox.addresses import claimed_addresses

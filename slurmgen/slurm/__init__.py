@@ -1,1 +1,1 @@
-"""The only package (with `sandbox`) that runs processes."""
+"""Slurm itself: its options, grammars, directives, and the Slurm of this machine."""

@@ -1,7 +1,7 @@
 """A slurmgen that has been imported once and is then forked: a submission costs a tenth of the CPU.
 
-What runs in the fork is `slurmgen.main.main()`, as in a process of its own: it can be killed and
-interrupted, and its streams are files.
+What runs in the fork is `slurmgen.cli.main.main()`, as in a process of its own: it can be killed
+and interrupted, and its streams are files.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _serve() -> None:
 
 
 def _become(folder: str, stem: str, arguments: list[str]) -> None:
-    from slurmgen.main import main
+    from slurmgen.cli.main import main
 
     # As in a terminal, whatever ran the tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)

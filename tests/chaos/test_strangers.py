@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp.handshake import Guest
-from slurmgen.ddp.secret import Token
+from slurmgen.ddp.watch.handshake import Guest
+from slurmgen.ddp.watch.secret import Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

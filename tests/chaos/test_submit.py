@@ -40,9 +40,9 @@ AT_ONCE = scale.times(6, 16)
 MESSAGE_TIMEOUT = 5
 # What a submission needs is imported beforehand, and waits less.
 PREPARE = """\
-import slurmgen.cli, slurmgen.commands.submit, slurmgen.lint.engine, slurmgen.lint.job
-import slurmgen.lint.registry, slurmgen.render, slurmgen.spec.job
-from slurmgen.slurm import handover
+import slurmgen.cli, slurmgen.cli.commands.submit, slurmgen.lint.engine, slurmgen.lint.job
+import slurmgen.lint.registry, slurmgen.script.render, slurmgen.jobfile.job
+from slurmgen.slurm.live import handover
 handover.TIMEOUT = handover.GRACE = 4.0
 """
 FAULTS = (

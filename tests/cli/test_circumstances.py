@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
-from slurmgen import files, main
+from slurmgen import files
+from slurmgen.cli import main
 from slurmgen.files import MOST_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]

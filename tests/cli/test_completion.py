@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.cli import tree
-from slurmgen.completion import offer
+from slurmgen.cli.completion import offer
+from slurmgen.cli.verbs import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

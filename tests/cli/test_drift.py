@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen import __version__
-from slurmgen.commands import scripts
+from slurmgen.cli.commands import scripts
 
 if TYPE_CHECKING:
-    from slurmgen.heading import Heading
+    from slurmgen.script.heading import Heading
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "nodes: 2\ngpus_per_node: 4\ntime: 1h\ncommand: python train.py\n"

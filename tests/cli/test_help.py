@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen import helptext
-from slurmgen.cli import tree
-from slurmgen.spec.job import JobSpec
-from slurmgen.spec.schema import KINDS
+from slurmgen.cli import helptext
+from slurmgen.cli.verbs import tree
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.jobfile.schema import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

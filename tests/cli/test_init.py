@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slurmgen import __version__
-from slurmgen.source import parse_yaml
+from slurmgen.jobfile.source import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "slurmgen"]

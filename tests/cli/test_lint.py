@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen import main
-from slurmgen.diagnostics import ERROR
+from slurmgen.cli import main
+from slurmgen.diagnostics import ERROR, Edit, Place
 from slurmgen.lint import registry
-from slurmgen.lint.finding import Edit, Finding, Place
+from slurmgen.lint.finding import Finding
 from slurmgen.lint.registry import Rule
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen import main
-from slurmgen.commands import plan as plan_verb
-from slurmgen.commands import render as render_verb
+from slurmgen.cli import main
+from slurmgen.cli.commands import plan as plan_verb
+from slurmgen.cli.commands import render as render_verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

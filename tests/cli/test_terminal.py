@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen import main
+from slurmgen.cli import main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -372,7 +372,7 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
         "test_a_job_that_is_told_to_save_comes_back",
         "`--real` runs it until it ends or for `--limit` seconds": f"{_REHEARSE}::"
         "test_a_real_program_is_ended_after_a_while",
-        "Of an array 16 tasks are run at most": "unit/rehearsal/test_shape.py::"
+        "Of an array 16 tasks are run at most": "unit/sandbox/rehearsal/test_shape.py::"
         "test_of_a_large_array_some_tasks_run",
         "Root and ordinary users can rehearse, also where Slurm is not installed but unpacked": (
             f"{_REHEARSE}::test_it_works_for",

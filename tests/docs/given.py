@@ -1,16 +1,16 @@
-"""slurmgen/spec/given.py, from the JSON Schema: the keys of a job as Python may give them."""
+"""slurmgen/jobfile/given.py, from the JSON Schema: the keys of a job as Python may give them."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import Any
 
-from slurmgen.spec.schema import schema
+from slurmgen.jobfile.schema import schema
 
 _PREFACE = '''\
 """The keys of a job as Python may give them, for editors and type checkers; at no run time.
 
-From `slurmgen/spec/keys.py` and the JSON Schema; written by `make docs`.
+From `slurmgen/jobfile/keys.py` and the JSON Schema; written by `make docs`.
 """
 
 from __future__ import annotations

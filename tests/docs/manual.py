@@ -6,8 +6,9 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slurmgen import errors, helptext
-from slurmgen.cli import tree
+from slurmgen import errors
+from slurmgen.cli import helptext
+from slurmgen.cli.verbs import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

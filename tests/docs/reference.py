@@ -10,13 +10,13 @@ import yaml
 from pydantic_core import PydanticUndefined
 
 from slurmgen.cluster import generic
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.spec.job import JobSpec, Requeue
-from slurmgen.spec.keys import KEYS, PROGRAMS, example
-from slurmgen.spec.load import load_job
-from slurmgen.spec.schema import DIGITS, schema
-from slurmgen.spec.setup import Container, Modules, Setup
+from slurmgen.jobfile.job import JobSpec, Requeue
+from slurmgen.jobfile.keys import KEYS, PROGRAMS, example
+from slurmgen.jobfile.load import load_job
+from slurmgen.jobfile.schema import DIGITS, schema
+from slurmgen.jobfile.setup import Container, Modules, Setup
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -46,7 +46,7 @@ _TITLES = {
 _PREFACE = """\
 # The job file
 
-Every key, from `slurmgen/spec/keys.py`; written by `make docs`. Below an example stands
+Every key, from `slurmgen/jobfile/keys.py`; written by `make docs`. Below an example stands
 what it adds to the script, as `slurmgen render` prints it without a cluster profile (`...`: lines
 left out). Keys are Slurm's long options with underscores. An unknown key, a value that Slurm would
 take for another one, and keys that contradict each other are errors, all of them at once.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen import helptext
-from slurmgen.cli import tree
+from slurmgen.cli import helptext
+from slurmgen.cli.verbs import tree
 from tests.docs import manual
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from slurmgen.cluster import generic
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.spec.job import JobSpec
-from slurmgen.spec.load import load_job
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.jobfile.load import load_job
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 from tests.docs import pages
 
 if TYPE_CHECKING:

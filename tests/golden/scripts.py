@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from slurmgen import stamp
+from slurmgen.script import stamp
 
 WHOLE = ("everything", "requeue", "single-gpu", "spawn", "torchrun")
 # Comments of the templates; not the summary, which is computed, nor what shellcheck reads.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.commands.pipeline import plan_job, render_job
+from slurmgen.cli.report import format_text
 from slurmgen.errors import InvalidInput
-from slurmgen.report import format_text
+from slurmgen.script.pipeline import plan_job, render_job
 from tests.golden.scripts import WHOLE, expected
 
 if TYPE_CHECKING:

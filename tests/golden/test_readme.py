@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slurmgen.cli.report import format_text
 from slurmgen.cluster import generic
+from slurmgen.jobfile.load import load_job
 from slurmgen.lint import engine, registry
 from slurmgen.lint.job import load
-from slurmgen.picture import draw
-from slurmgen.plan import resolve
-from slurmgen.report import format_text
-from slurmgen.spec.load import load_job
+from slurmgen.script.picture import draw
+from slurmgen.script.plan import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import yaml
 
-from slurmgen import directives
 from slurmgen.cluster.load import load_profile
 from slurmgen.errors import Refusal
-from slurmgen.plan import PlanError, resolve
-from slurmgen.render import render
-from slurmgen.spec.load import load_job
-from slurmgen.spec.memory import parse_memory
-from slurmgen.spec.time import parse_time
+from slurmgen.jobfile.load import load_job
+from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.render import render
+from slurmgen.slurm import directives
+from slurmgen.slurm.grammars.memory import parse_memory
+from slurmgen.slurm.grammars.time import parse_time
 
 HERE = Path(__file__).parent
 EXAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(

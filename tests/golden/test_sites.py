@@ -15,10 +15,10 @@ import yaml
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
 from slurmgen.errors import InvalidInput
-from slurmgen.plan import PlanError, resolve
-from slurmgen.render import render
+from slurmgen.jobfile.load import load_job
 from slurmgen.resources import configs_dir
-from slurmgen.spec.load import load_job
+from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.render import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.diagnostics import WARNING
+from slurmgen.diagnostics import WARNING, Place
 from slurmgen.lint import engine, registry
-from slurmgen.lint.finding import Finding, Place
+from slurmgen.lint.finding import Finding
 from slurmgen.lint.job import load
 from slurmgen.lint.registry import Rule
 from slurmgen.lint.rules import unused_suppression
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from slurmgen.lint.finding import Edit
+    from slurmgen.diagnostics import Edit
     from slurmgen.lint.job import Job
 
 META = Rule(

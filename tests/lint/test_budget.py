@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen import budget
-from slurmgen.commands import lint as command
-from slurmgen.lint import beyond, engine, registry
+from slurmgen.cli.commands import lint as command
+from slurmgen.lint import engine, other_codes, registry
 from slurmgen.lint.job import load
+from slurmgen.reading import budget
 from tests.lint.asking import ALONE
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from slurmgen.diagnostics import Diagnostic
 
-NAME, CODE = beyond.STOPPED
+NAME, CODE = other_codes.STOPPED
 # Four lines of directives, and one without a fault.
 FINE = f"{ALONE}#SBATCH --time=1:00:00\nsrun python train.py\n"
 

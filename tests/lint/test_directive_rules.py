@@ -12,7 +12,7 @@ from slurmgen.cluster.profile import Gpus, NodeType, Partition, Profile
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint import engine, fixes, registry
 from slurmgen.lint.job import load
-from slurmgen.spec import catalog
+from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

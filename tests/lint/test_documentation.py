@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen.errors import UsageError
-from slurmgen.lint import beyond, documentation, registry
+from slurmgen.lint import documentation, other_codes, registry
 from slurmgen.lint.registry import Rule
 
 if TYPE_CHECKING:
@@ -102,9 +102,13 @@ def test_explain_is_plain_text() -> None:
 def test_explain_lists_the_rules() -> None:
     for key in documentation.ALL:
         lines = documentation.explain(key).splitlines()
-        assert len(lines) == len(beyond.CODES) + len(registry.rules())
+        assert len(lines) == len(other_codes.CODES) + len(registry.rules())
         assert lines[0].split()[:3] == ["SG001", "yaml-syntax", "error"]
-        assert lines[len(beyond.CODES)].split()[:3] == ["SG020", "unused-suppression", "warning"]
+        assert lines[len(other_codes.CODES)].split()[:3] == [
+            "SG020",
+            "unused-suppression",
+            "warning",
+        ]
 
 
 def test_every_code_in_the_sources_can_be_explained() -> None:
@@ -114,7 +118,7 @@ def test_every_code_in_the_sources_can_be_explained() -> None:
     for path in package.rglob("*.py"):
         for name, code in re.findall(r'"([a-z-]+)",\s+"(SG\d{3})"', path.read_text()):
             said.setdefault(code, set()).add(name)
-    assert {code.code for code in beyond.CODES} <= set(said)
+    assert {code.code for code in other_codes.CODES} <= set(said)
     for code, names in said.items():
         for name in (code, *names):
             assert f" ({code}, " in documentation.explain(name).splitlines()[0]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.diagnostics import ERROR, WARNING, Place
 from slurmgen.errors import UsageError
 from slurmgen.lint import engine, registry
-from slurmgen.lint.finding import Finding, Place
+from slurmgen.lint.finding import Finding
 from slurmgen.lint.job import load
 from slurmgen.lint.registry import Rule
 

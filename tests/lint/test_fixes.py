@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmgen.diagnostics import WARNING, Diagnostic, Location
-from slurmgen.lint.finding import Edit
+from slurmgen.diagnostics import WARNING, Diagnostic, Edit, Location
 from slurmgen.lint.fixes import apply, fixed
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from slurmgen import report
-from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Location
-from slurmgen.lint.finding import Edit
+from slurmgen.cli import report
+from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Edit, Location
 from slurmgen.lint.sarif import format_sarif
 
 # The OASIS standard's own.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from slurmgen.commands import lint
-from slurmgen.commands.pipeline import as_linted, plan_job, render_job
-from slurmgen.lint.finding import Place
+from slurmgen.cli.commands import lint
+from slurmgen.diagnostics import Place
+from slurmgen.script.pipeline import as_linted, plan_job, render_job
 
 TEXT = """\
 # nodes: 7

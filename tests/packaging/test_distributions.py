@@ -83,7 +83,7 @@ def test_the_metadata_name_the_command_and_no_torch(wheel: Path) -> None:
         by_name = {name.rpartition("/")[2]: name for name in archive.namelist()}
         metadata = archive.read(by_name["METADATA"]).decode()
         entry_points = archive.read(by_name["entry_points.txt"]).decode()
-    assert "slurmgen = slurmgen.main:main" in entry_points
+    assert "slurmgen = slurmgen.cli.main:main" in entry_points
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
     assert [line for line in required if "torch" in line and "extra ==" not in line] == []
 

@@ -143,4 +143,4 @@ def test_pre_commit_installs_the_hooks_and_runs_them(sdist: Path, project: Path)
     assert drifted.returncode == 1
     assert "+#SBATCH --comment=again" in drifted.stdout
     # The hook's own slurmgen, not the one that runs this test.
-    assert list((project.parent / "cache").rglob("slurmgen/main.py"))
+    assert list((project.parent / "cache").rglob("slurmgen/cli/main.py"))

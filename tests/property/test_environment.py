@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurmgen.cluster import generic
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.spec import bash_variables, reserved, script_names
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile import bash_variables, reserved, script_names
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 from tests import asking_bash
 
 # Names of the user's to give, whatever Bash makes of them: it finds programs by PATH.

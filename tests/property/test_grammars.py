@@ -8,19 +8,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from slurmgen.errors import Refusal
-from slurmgen.spec.array import parse_array
-from slurmgen.spec.begin import canonical_begin, offset_seconds
-from slurmgen.spec.constraint import canonical_constraint, features
-from slurmgen.spec.dependency import canonical_dependency
-from slurmgen.spec.export import canonical_export
-from slurmgen.spec.filename import check_pattern, log_directory
-from slurmgen.spec.gres import Gpus, parse_gpus, parse_gres
-from slurmgen.spec.mail import TYPES, canonical_mail_type
-from slurmgen.spec.memory import canonical_memory, parse_memory
-from slurmgen.spec.nodes import canonical_hostlist, check_node_count, expand_hostlist
-from slurmgen.spec.signal import canonical_signal
-from slurmgen.spec.time import canonical_time, format_time, parse_time
-from slurmgen.spec.values import check_option
+from slurmgen.slurm.grammars.array import parse_array
+from slurmgen.slurm.grammars.begin import canonical_begin, offset_seconds
+from slurmgen.slurm.grammars.constraint import canonical_constraint, features
+from slurmgen.slurm.grammars.dependency import canonical_dependency
+from slurmgen.slurm.grammars.export import canonical_export
+from slurmgen.slurm.grammars.filename import check_pattern, log_directory
+from slurmgen.slurm.grammars.gres import Gpus, parse_gpus, parse_gres
+from slurmgen.slurm.grammars.mail import TYPES, canonical_mail_type
+from slurmgen.slurm.grammars.memory import canonical_memory, parse_memory
+from slurmgen.slurm.grammars.nodes import canonical_hostlist, check_node_count, expand_hostlist
+from slurmgen.slurm.grammars.signal import canonical_signal
+from slurmgen.slurm.grammars.time import canonical_time, format_time, parse_time
+from slurmgen.slurm.options.values import check_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable

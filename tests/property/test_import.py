@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from slurmgen.importer import NotImportable, check, import_script
 from slurmgen.importer.yaml_text import Entry, write
-from slurmgen.script import BatchScript
-from slurmgen.source import parse_yaml
+from slurmgen.jobfile.source import parse_yaml
+from slurmgen.reading.script import BatchScript
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(ROOT.glob("tests/lint/*/*/job.sbatch"))

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from slurmgen.cluster import generic
 from slurmgen.cluster.profile import Profile
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.jobfile.quick import quick_job
+from slurmgen.jobfile.source import parse_yaml
 from slurmgen.resources import configs_dir
-from slurmgen.source import parse_yaml
-from slurmgen.spec.job import JobSpec
-from slurmgen.spec.quick import quick_job
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_YAML = ("syntax", "duplicate")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurmgen.directives import split_words
 from slurmgen.errors import Refusal
-from slurmgen.quoting import bash_expandable, bash_word, directive_value, split_expansions
+from slurmgen.slurm.directives import split_words
+from slurmgen.slurm.quoting import bash_expandable, bash_word, directive_value, split_expansions
 
 # Everything an argument can hold: no NUL, no half surrogates.
 ARGUMENTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)

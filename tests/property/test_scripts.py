@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurmgen.agreement import check_script
 from slurmgen.cluster import generic
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.agreement import check_script
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 
 # What Bash, sbatch and shellcheck have opinions about comes up often.
 LIVE = st.sampled_from([*"'\"\\$`#!*?[]{}()<>|&;~=%- \t\n\r", "${X}", "$(id)", "é", "\u2028"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurmgen.script import BatchScript
+from slurmgen.reading.script import BatchScript
 
 _TOKENS = [
     *"$(){}[]'\"`|&;<>#=\\\n \t",

@@ -7,15 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmgen import stamp, stamp_reader
 from slurmgen.cluster import generic
 from slurmgen.importer import import_script
-from slurmgen.plan import resolve
-from slurmgen.quoting import bash_expandable, bash_word
-from slurmgen.render import render
-from slurmgen.source import parse_yaml
-from slurmgen.spec.job import JobSpec
-from slurmgen.unquoting import read_words
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.jobfile.source import parse_yaml
+from slurmgen.script import stamp, stamp_reader
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
+from slurmgen.slurm.quoting import bash_expandable, bash_word
+from slurmgen.slurm.unquoting import read_words
 from tests.property.test_scripts import jobs
 
 ARGUMENTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)

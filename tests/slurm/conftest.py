@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from slurmgen.cli.commands import check
 from slurmgen.cluster.profile import Profile
-from slurmgen.commands import check
 from slurmgen.errors import UnavailableError
-from slurmgen.plan import JobPlan, resolve
-from slurmgen.render import render
+from slurmgen.jobfile.job import JobSpec
 from slurmgen.sandbox import Sandbox, Shape, accounting
-from slurmgen.slurm import sbatch
-from slurmgen.spec.job import JobSpec
+from slurmgen.script.plan import JobPlan, resolve
+from slurmgen.script.render import render
+from slurmgen.slurm.live import sbatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.plan import resolve
-from slurmgen.render import render
+from slurmgen.jobfile.job import JobSpec
 from slurmgen.sandbox import Sandbox, Shape
-from slurmgen.spec.job import JobSpec
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 from tests.slurm.conftest import GENERIC
 
 if TYPE_CHECKING:

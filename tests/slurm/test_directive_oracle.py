@@ -1,4 +1,4 @@
-"""Directives as sbatch itself reads them, against `slurmgen.directives`.
+"""Directives as sbatch itself reads them, against `slurmgen.slurm.directives`.
 
 `sbatch -vvv --test-only` prints every word of a directive line ("Found in script") and, for
 each component of the job, every option as it understood it ("defined options").
@@ -14,16 +14,16 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from slurmgen.directives import read, split_words
 from slurmgen.errors import Refusal
-from slurmgen.request import requests
 from slurmgen.sandbox import Sandbox, Shape
+from slurmgen.slurm.directives import read, split_words
+from slurmgen.slurm.request import requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from slurmgen.directives import DirectiveBlock
+    from slurmgen.slurm.directives import DirectiveBlock
 
 pytestmark = [pytest.mark.slurm, pytest.mark.matrix]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.spec.reserved import refused_variable
+from slurmgen.jobfile.reserved import refused_variable
 from tests import asking_bash
 from tests.slurm.conftest import PROBE
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slurmgen.importer import check, import_script
+from slurmgen.jobfile.source import parse_yaml
 from slurmgen.sandbox import Sandbox, Shape
-from slurmgen.source import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.placement import seats
+from slurmgen.script.placement import seats
 from tests.slurm.conftest import PROBE, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slurmgen.plan import JobPlan
+    from slurmgen.script.plan import JobPlan
     from tests.slurm.conftest import Cluster, Ran
 
 pytestmark = pytest.mark.slurm
@@ -105,9 +105,9 @@ wait %2
 
 @pytest.mark.torch
 def test_two_steps_of_one_job_do_not_meet(cluster: Cluster, tmp_path: Path) -> None:
-    from slurmgen.plan import resolve
-    from slurmgen.render import render
-    from slurmgen.spec.job import JobSpec
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.script.plan import resolve
+    from slurmgen.script.render import render
     from tests.slurm.conftest import GENERIC
 
     (tmp_path / "job.sbatch.j2").write_text(TWO_STEPS)

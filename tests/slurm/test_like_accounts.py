@@ -10,17 +10,17 @@ import pytest
 import yaml
 
 from slurmgen.cluster.drift import differences
-from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
-from slurmgen.plan import PlanError, resolve
-from slurmgen.render import render
+from slurmgen.jobfile.load import load_job
 from slurmgen.sandbox import Sandbox, accounting
 from slurmgen.sandbox.like import shape_like
-from slurmgen.slurm import cluster as asked
-from slurmgen.spec.load import load_job
-from slurmgen.spec.time import format_time, parse_time
+from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.render import render
+from slurmgen.slurm.answers import facts
+from slurmgen.slurm.grammars.time import format_time, parse_time
+from slurmgen.slurm.live import cluster as asked
 from tests.slurm.conftest import ROOT, answer, run_check, skip_without_accounting
 from tests.slurm.test_like import SMALLER
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from slurmgen.cli.commands.cluster import live_facts
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import When
-from slurmgen.commands.cluster import live_facts
 from slurmgen.sandbox import Sandbox, accounting
 from slurmgen.sandbox.like import shape_like
-from slurmgen.spec.time import parse_time
+from slurmgen.slurm.grammars.time import parse_time
 from tests.edges import (
     CLUSTERS,
     ROOT,
@@ -151,7 +151,7 @@ def test_slurm_and_check_draw_the_same_line(
     monkeypatch.setenv("HOME", str(tmp_path))
     facts = live_facts()
     # The cluster stays as it is, and sacctmgr takes its time.
-    monkeypatch.setattr("slurmgen.commands.cluster.live_facts", lambda: facts)
+    monkeypatch.setattr("slurmgen.cli.commands.cluster.live_facts", lambda: facts)
     open_ended = boundless(site.profile)
     wrong = []
     for edge in site.edges:

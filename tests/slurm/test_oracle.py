@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from slurmgen import directives
 from slurmgen.cluster.profile import Gpus, Profile
-from slurmgen.plan import JobPlan, resolve
-from slurmgen.render import render
+from slurmgen.jobfile.job import JobSpec
 from slurmgen.sandbox import Sandbox, Shape
-from slurmgen.spec.job import JobSpec
-from slurmgen.spec.memory import parse_memory
-from slurmgen.spec.time import parse_time
+from slurmgen.script.plan import JobPlan, resolve
+from slurmgen.script.render import render
+from slurmgen.slurm import directives
+from slurmgen.slurm.grammars.memory import parse_memory
+from slurmgen.slurm.grammars.time import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

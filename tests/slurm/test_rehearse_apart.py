@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from slurmgen.rehearsal import apart
-from slurmgen.rehearsal.apart import Bounds, Broken
+from slurmgen.sandbox.rehearsal import apart
+from slurmgen.sandbox.rehearsal.apart import Bounds, Broken
 from tests.slurm.conftest import ROOT
 
 pytestmark = pytest.mark.slurm

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.commands import sandbox as commands
+from slurmgen.cli.commands import sandbox as commands
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.sandbox import Sandbox, Shape, programs, remove, statuses
 from slurmgen.sandbox.folder import Folder

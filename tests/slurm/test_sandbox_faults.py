@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.commands import sandbox as commands
+from slurmgen.cli.commands import sandbox as commands
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.sandbox import (
     NodeGroup,

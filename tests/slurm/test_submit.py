@@ -265,7 +265,7 @@ def start(
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
     )
-    program = f"{signals}from slurmgen.main import main\n{prepare}\nmain()"
+    program = f"{signals}from slurmgen.cli.main import main\n{prepare}\nmain()"
     return subprocess.Popen(
         [sys.executable, "-c", program, "submit", "job.yaml"],
         cwd=folder,
@@ -356,7 +356,7 @@ def test_each_kind_of_job_is_found(sandbox: Sandbox, tmp_path: Path, job: str, s
 
 def test_a_job_that_ended_before_slurm_was_asked(sandbox: Sandbox, tmp_path: Path) -> None:
     prepare = (
-        "import time\nfrom slurmgen.slurm import whereabouts\nfind = whereabouts.find\n"
+        "import time\nfrom slurmgen.slurm.live import whereabouts\nfind = whereabouts.find\n"
         "def late(*given):\n    time.sleep(4)\n    return find(*given)\n"
         "whereabouts.find = late\n"
     )
@@ -399,7 +399,7 @@ def test_a_script_without_a_name_is_called_as_from_standard_input(
 
 def test_a_job_that_may_have_been_taken(sandbox: Sandbox, tmp_path: Path, records: Path) -> None:
     """Slurm can't be asked: the next submission does, and there is one job."""
-    silent = "from slurmgen.slurm import handover\nhandover.ASKING = 1\n"
+    silent = "from slurmgen.slurm.live import handover\nhandover.ASKING = 1\n"
     squeue = tmp_path / "bin" / "squeue"
     squeue.parent.mkdir()
     squeue.write_text("#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact' >&2\nexit 1\n")
@@ -524,7 +524,7 @@ def test_an_interruption_waits_for_what_sbatch_says(
 
 @pytest.mark.parametrize("grace", [1, 1000], ids=["over", "ended"])
 def test_an_interruption_while_sbatch_hangs(sandbox: Sandbox, tmp_path: Path, grace: int) -> None:
-    hurry = f"from slurmgen.slurm import handover\nhandover.GRACE = {grace}\n"
+    hurry = f"from slurmgen.slurm.live import handover\nhandover.GRACE = {grace}\n"
     process = start(sandbox, tmp_path, HELD, "hang-before", hurry)
     wait_for((tmp_path / "sbatch.pid").exists)
     process.send_signal(signal.SIGINT)
@@ -663,7 +663,7 @@ def test_accounting_knows_a_job_that_the_controller_has_forgotten(tmp_path: Path
         name = re.search(r"^ClusterName\s+= (\S+)", config, re.MULTILINE)
         assert name is not None
         late = (
-            "import subprocess, time\nfrom slurmgen.slurm import whereabouts\n"
+            "import subprocess, time\nfrom slurmgen.slurm.live import whereabouts\n"
             "find = whereabouts.find\n"
             "def forgotten(*given):\n"
             "    ask = ['squeue', '-h', '--states=all']\n"

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from slurmgen import ddp
-from slurmgen.ddp import signals
+from slurmgen.ddp.launch import signals
 
 READY, EPOCHS, BATCHES = 8, 3, 24
 

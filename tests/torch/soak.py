@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # The constructor of DDP would import it, at a second in each life.
 importlib.import_module("torch._dynamo")
-importlib.import_module("slurmgen.ddp.folders")
-importlib.import_module("slurmgen.ddp.sharding")
+importlib.import_module("slurmgen.ddp.train.checkpoints.folders")
+importlib.import_module("slurmgen.ddp.train.sharding")
 ddp = importlib.import_module("slurmgen.ddp")
 for _name in ddp.__all__:
     getattr(ddp, _name)
@@ -79,7 +79,7 @@ def train(log: Path, shard: bool) -> None:
 
 def arm(point: str, passes: int) -> None:
     """Kill this process in the system call `point` of a save, after letting `passes` through."""
-    from slurmgen.ddp import digests
+    from slurmgen.ddp.train.checkpoints import digests
 
     left = passes
 

@@ -115,7 +115,7 @@ def test_on_two_ranks_and_on_one(ranks: Ranks, port: int) -> None:
 
 
 def sampler(length: int, size: int, rank: int = 0, world_size: int = 1, **options: Any) -> Any:
-    from slurmgen.ddp.data import GlobalBatchSampler
+    from slurmgen.ddp.train.data import GlobalBatchSampler
 
     chosen = {"shuffle": True, "seed": 0, "drop_last": True, **options}
     return GlobalBatchSampler(length, size, rank=rank, world_size=world_size, **chosen)
@@ -161,7 +161,8 @@ def test_workers_see_each_epoch_once_and_other_random_numbers(
 ) -> None:
     import torch
 
-    from slurmgen.ddp import data, group
+    from slurmgen.ddp import group
+    from slurmgen.ddp.train import data
 
     class Noise(torch.utils.data.Dataset[float]):
         def __len__(self) -> int:
@@ -203,10 +204,10 @@ def test_a_failed_write_leaves_the_file_before(
 ) -> None:
     import torch
 
-    from slurmgen.ddp import checkpoint
+    from slurmgen.ddp.train.checkpoints import single_file
 
     path = tmp_path / "model.pt"
-    checkpoint._write(1, path)
+    single_file._write(1, path)
 
     def half(_: object, file: Any) -> None:
         file.write(b"half")
@@ -214,6 +215,6 @@ def test_a_failed_write_leaves_the_file_before(
 
     monkeypatch.setattr(torch, "save", half)
     with pytest.raises(OSError, match="no space"):
-        checkpoint._write(2, path)
+        single_file._write(2, path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.pt"]
     assert torch.load(path) == 1

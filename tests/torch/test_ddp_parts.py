@@ -20,7 +20,7 @@ pytestmark = pytest.mark.torch
 def test_what_a_capture_holds_stays_as_it_was() -> None:
     import torch
 
-    from slurmgen.ddp import state
+    from slurmgen.ddp.train import state
 
     tied = torch.arange(4.0)
     item = {"one": tied, "again": tied, "view": tied[1:], "deep": [(1, tied)], "c": Counter("aab")}
@@ -40,7 +40,7 @@ def test_what_a_capture_holds_stays_as_it_was() -> None:
 def test_captured_memory_is_used_again() -> None:
     import torch
 
-    from slurmgen.ddp import state
+    from slurmgen.ddp.train import state
 
     model = torch.nn.BatchNorm1d(4)
     pool: dict[Any, Any] = {}
@@ -59,7 +59,7 @@ def test_captured_memory_is_used_again() -> None:
 def test_random_numbers_go_on() -> None:
     import torch
 
-    from slurmgen.ddp import state
+    from slurmgen.ddp.train import state
 
     numpy = pytest.importorskip("numpy")
     cpu = torch.device("cpu")
@@ -73,7 +73,7 @@ def test_random_numbers_go_on() -> None:
 def test_sharded_state_is_refused() -> None:
     import torch
 
-    from slurmgen.ddp import state
+    from slurmgen.ddp.train import state
 
     class ZeroRedundancyOptimizer(torch.optim.SGD):
         pass
@@ -87,7 +87,7 @@ def pair(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[bool, bool
     """`pair(seconds)`: two ranks that step alternately; `tick(wishes)` steps both."""
     import torch
 
-    from slurmgen.ddp import consensus
+    from slurmgen.ddp.train import consensus
 
     asked: list[Any] = []
 
@@ -138,7 +138,7 @@ def test_a_save_is_granted_once(pair: Callable[..., Any]) -> None:
 
 
 def test_short_steps_ask_less_often(pair: Callable[..., Any]) -> None:
-    from slurmgen.ddp import consensus
+    from slurmgen.ddp.train import consensus
 
     seconds = consensus.INTERVAL_S / 10
     for _ in range(3):
@@ -154,7 +154,7 @@ import sys
 import torch
 from torch import nn
 from slurmgen import ddp
-from slurmgen.ddp import buckets
+from slurmgen.ddp.train import buckets
 
 
 class Reversed(nn.Module):
@@ -213,7 +213,8 @@ def test_a_loader_that_goes_on_draws_what_it_would_have_drawn(
 ) -> None:
     import torch
 
-    from slurmgen.ddp import data, group
+    from slurmgen.ddp import group
+    from slurmgen.ddp.train import data
 
     class Noise(torch.utils.data.Dataset[float]):
         read: list[int] = []  # noqa: RUF012
@@ -249,7 +250,7 @@ def test_a_state_taken_apart_and_put_together() -> None:
     import torch.distributed as dist
     from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 
-    from slurmgen.ddp import shards, state
+    from slurmgen.ddp.train import shards, state
 
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:

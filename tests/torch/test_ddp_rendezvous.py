@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp.devices import Seat
 from slurmgen.ddp.failure import LaunchError
-from slurmgen.ddp.identity import Identity
+from slurmgen.ddp.launch.devices import Seat
+from slurmgen.ddp.launch.identity import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ def seat(rank: int, uuid: str) -> Seat:
 
 
 def meet(rank: int, world_size: int, port: int, uuid: str, timeout_s: float) -> Any:
-    from slurmgen.ddp.rendezvous import Rendezvous
+    from slurmgen.ddp.launch.rendezvous import Rendezvous
 
     try:
         meeting = Rendezvous(

@@ -27,7 +27,7 @@ import os, random, signal, sys
 import torch
 from torch import nn
 from slurmgen import ddp
-from slurmgen.ddp import consensus
+from slurmgen.ddp.train import consensus
 
 consensus.INTERVAL_S = 0  # The whole run takes less than the time between two questions.
 log, at, name, *words = sys.argv[1:]
@@ -91,7 +91,7 @@ def main():
 @pytest.fixture(autouse=True)
 def _signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leaves this process's own handlers as they were."""
-    from slurmgen.ddp import signals
+    from slurmgen.ddp.launch import signals
 
     numbers = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
     before = [signal.getsignal(number) for number in numbers]

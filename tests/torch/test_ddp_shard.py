@@ -31,7 +31,8 @@ import torch
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
 from slurmgen import ddp
-from slurmgen.ddp import consensus, store
+from slurmgen.ddp.train import consensus
+from slurmgen.ddp.train.checkpoints import store
 
 consensus.INTERVAL_S = 0  # The whole run takes less than the time between two questions.
 log, *words = sys.argv[1:]
@@ -211,7 +212,7 @@ def test_another_number_of_ranks_goes_on(
     assert went_on[0].out == f"resumed {STEPS}\n"
     assert f"{before} rank(s) wrote it and {after} go on" in went_on[0].err
 
-    from slurmgen.ddp import state
+    from slurmgen.ddp.train import state
 
     assert state.same(*map(plain, (dumped(ranks, "same"), dumped(ranks, "other"))))
     shutil.rmtree(ranks.folder / "saved")

@@ -21,7 +21,8 @@ PROGRAM = """
 import os, signal, sys, time
 import torch
 from slurmgen import ddp
-from slurmgen.ddp import meter, progress, usage
+from slurmgen.ddp.measure import meter, usage
+from slurmgen.ddp.train import progress
 
 usage.SHORTEST_S = meter.LOOK_S = progress.FIRST_S = 0
 

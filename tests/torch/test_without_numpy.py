@@ -67,6 +67,6 @@ START = """
 import sys
 sys.modules["numpy"] = None
 sys.path.insert(0, sys.argv.pop(1))
-from slurmgen.ddp import entry
+from slurmgen.ddp.launch import entry
 sys.exit(entry.main(sys.argv[1:]))
 """

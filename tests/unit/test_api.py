@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import slurmgen
-from slurmgen import Job, lint, render, stamp
+from slurmgen import Job, lint, render
 from slurmgen.errors import InvalidInput, SlurmgenError, UnavailableError, UsageError
-from slurmgen.spec.keys import KEYS
+from slurmgen.jobfile.keys import KEYS
+from slurmgen.script import stamp
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "nodes: 2\ngpus_per_node: 4\ntime: 1h\ncommand: python train.py\n"
@@ -25,7 +26,7 @@ from pathlib import Path
 from slurmgen import Job, __version__, lint, render, submit
 from slurmgen.diagnostics import Diagnostic
 from slurmgen.errors import InvalidInput
-from slurmgen.plan import JobPlan
+from slurmgen.script.plan import JobPlan
 
 
 def ranks(path: Path) -> int:
@@ -130,7 +131,7 @@ def test_a_notebook_shows_a_picture(job_file: Path) -> None:
 
 def test_names_of_functions_stay_functions() -> None:
     """Though modules of the same names are imported by then."""
-    assert import_module("slurmgen.render").__name__ == "slurmgen.render"
+    assert import_module("slurmgen.script.render").__name__ == "slurmgen.script.render"
     assert import_module("slurmgen.lint").__name__ == "slurmgen.lint"
     for name in ("render", "lint", "submit"):
         assert getattr(slurmgen, name).__module__ == "slurmgen.api"

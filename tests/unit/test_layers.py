@@ -17,46 +17,49 @@ QUICKSTART = "configs/jobs/quickstart.yaml"
 
 # Everything before slurm/ is pure: no process, no cluster, no terminal, no torch.
 PURE = (
-    "agreement",
-    "as_given",
-    "budget",
+    "script.agreement",
+    "script.own_directives",
+    "reading.budget",
     "cluster",
-    "cost",
+    "slurm.answers",
+    "script.cost",
     "diagnostics",
-    "directives",
-    "ejected",
+    "slurm.directives",
+    "script.templates.ejected",
     "errors",
-    "heading",
+    "script.heading",
     "importer",
-    "launchers",
+    "script.launchers",
     "lint",
-    "picture",
-    "placement",
-    "plan",
-    "programs",
-    "quoting",
-    "render",
-    "request",
+    "script.picture",
+    "script.placement",
+    "script.plan",
+    "reading.programs",
+    "slurm.quoting",
+    "script.render",
+    "slurm.request",
     "resources",
-    "script",
-    "shell",
-    "source",
-    "spec",
-    "stamp",
-    "stamp_reader",
-    "template_errors",
-    "template_reads",
-    "unquoting",
-    "variables",
+    "reading.script",
+    "reading.shell",
+    "jobfile.source",
+    "jobfile",
+    "slurm.grammars",
+    "slurm.options",
+    "script.stamp",
+    "script.stamp_reader",
+    "script.templates.errors",
+    "script.templates.reads",
+    "slurm.unquoting",
+    "jobfile.variables",
 )
 NEVER_IN_PURE = (
     "asyncio",
     "rich",
-    "slurmgen.cli",
-    "slurmgen.commands",
-    "slurmgen.main",
+    "slurmgen.cli.verbs",
+    "slurmgen.cli.commands",
+    "slurmgen.cli.main",
     "slurmgen.sandbox",
-    "slurmgen.slurm",
+    "slurmgen.slurm.live",
     "subprocess",
     "torch",
     "typer",
@@ -64,36 +67,39 @@ NEVER_IN_PURE = (
 
 # The only places where each of these is imported, however late.
 ONLY_IN = {
-    "jinja2": ("render", "template_errors", "template_reads"),
-    "typer": ("cli",),
+    "jinja2": ("script.render", "script.templates.errors", "script.templates.reads"),
+    "typer": ("cli.verbs",),
     "torch": ("ddp",),
-    "tree_sitter": ("shell", "importer"),
-    "tree_sitter_bash": ("shell",),
-    "subprocess": ("slurm", "sandbox", "rehearsal", "ddp"),
+    "tree_sitter": ("reading.shell", "importer"),
+    "tree_sitter_bash": ("reading.shell",),
+    "subprocess": ("slurm.live", "sandbox", "sandbox.rehearsal", "ddp"),
 }
 
 # What `slurmgen render` may load of slurmgen: these modules, and those inside these packages.
 RENDER_MAY_LOAD = (
     "slurmgen.__main__",
-    "slurmgen.main",
-    "slurmgen.agreement",
+    "slurmgen.cli.main",
+    "slurmgen.script.agreement",
     "slurmgen.cluster",
-    "slurmgen.commands.pipeline",
-    "slurmgen.commands.render",
+    "slurmgen.slurm.answers",
+    "slurmgen.script.pipeline",
+    "slurmgen.cli.commands.render",
     "slurmgen.diagnostics",
-    "slurmgen.directives",
+    "slurmgen.slurm.directives",
     "slurmgen.errors",
     "slurmgen.files",
-    "slurmgen.launchers",
-    "slurmgen.plan",
-    "slurmgen.project",
-    "slurmgen.quoting",
-    "slurmgen.render",
-    "slurmgen.report",
+    "slurmgen.script.launchers",
+    "slurmgen.script.plan",
+    "slurmgen.jobfile.project",
+    "slurmgen.slurm.quoting",
+    "slurmgen.script.render",
+    "slurmgen.cli.report",
     "slurmgen.resources",
-    "slurmgen.source",
-    "slurmgen.spec",
-    "slurmgen.stamp",
+    "slurmgen.jobfile.source",
+    "slurmgen.jobfile",
+    "slurmgen.slurm.grammars",
+    "slurmgen.slurm.options",
+    "slurmgen.script.stamp",
 )
 RENDER_NEVER_LOADS = (
     "asyncio",
@@ -101,10 +107,10 @@ RENDER_NEVER_LOADS = (
     "ruamel",
     "slurmgen.ddp",
     "slurmgen.lint",
-    "slurmgen.programs",
+    "slurmgen.reading.programs",
     "slurmgen.sandbox",
-    "slurmgen.shell",
-    "slurmgen.slurm",
+    "slurmgen.reading.shell",
+    "slurmgen.slurm.live",
     "subprocess",
     "torch",
     "tree_sitter",
@@ -115,12 +121,12 @@ LINT_NEVER_LOADS = (
     "asyncio",
     "jinja2",
     "pydantic",
-    "slurmgen.commands.pipeline",
+    "slurmgen.script.pipeline",
     "slurmgen.ddp",
-    "slurmgen.plan",
-    "slurmgen.render",
+    "slurmgen.script.plan",
+    "slurmgen.script.render",
     "slurmgen.sandbox",
-    "slurmgen.slurm",
+    "slurmgen.slurm.live",
     "subprocess",
     "torch",
 )
@@ -158,9 +164,9 @@ def is_inside(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
-def part_of(path: Path) -> str:
-    """`spec` for slurmgen/spec/units.py, `plan` for slurmgen/plan.py."""
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+def is_part(path: Path, parts: tuple[str, ...]) -> bool:
+    """Whether a file is one of these parts, or inside one: `jobfile`, `script.plan`."""
+    return any(is_inside(module_name(path), f"slurmgen.{part}") for part in parts)
 
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -175,18 +181,18 @@ def complaints(path: Path, banned: tuple[str, ...]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if part_of(p) in PURE], ids=module_name)
+@pytest.mark.parametrize("path", [p for p in SOURCES if is_part(p, PURE)], ids=module_name)
 def test_a_pure_part_starts_nothing(path: Path) -> None:
     assert complaints(path, NEVER_IN_PURE) == []
 
 
 @every_source
 def test_costly_imports_stand_in_one_place(path: Path) -> None:
-    banned = tuple(name for name, parts in ONLY_IN.items() if part_of(path) not in parts)
+    banned = tuple(name for name, parts in ONLY_IN.items() if not is_part(path, parts))
     assert complaints(path, banned) == []
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if part_of(p) == "ddp"], ids=module_name)
+@pytest.mark.parametrize("path", [p for p in SOURCES if is_part(p, ("ddp",))], ids=module_name)
 def test_the_entrypoint_needs_torch_and_the_standard_library_only(path: Path) -> None:
     allowed = {*sys.stdlib_module_names, "torch"}
     assert [
@@ -251,11 +257,12 @@ def test_render_loads_only_what_it_needs() -> None:
     unexpected = [
         module
         for module in ours
-        if module not in ("slurmgen", "slurmgen.commands")
+        if module not in ("slurmgen", "slurmgen.cli", "slurmgen.cli.commands", "slurmgen.script")
+        and module not in ("slurmgen.script.templates", "slurmgen.slurm")
         and not any(is_inside(module, name) for name in RENDER_MAY_LOAD)
     ]
     assert unexpected == []
-    assert "slurmgen.render" in ours
+    assert "slurmgen.script.render" in ours
 
 
 def test_lint_loads_only_what_it_needs(tmp_path: Path) -> None:
@@ -264,7 +271,7 @@ def test_lint_loads_only_what_it_needs(tmp_path: Path) -> None:
     at_startup = set(loaded_by("-c", "pass"))
     # Typer, which reads the command line, has needs of its own. Where the version is given,
     # nothing has to ask this machine's sbatch for it.
-    code = f"from slurmgen.commands import lint; lint.run([{str(script)!r}], slurm='22.05')"
+    code = f"from slurmgen.cli.commands import lint; lint.run([{str(script)!r}], slurm='22.05')"
     loaded = loaded_by("-c", code)
     found = [m for m in loaded if any(is_inside(m, name) for name in LINT_NEVER_LOADS)]
     assert set(found) - at_startup == set()

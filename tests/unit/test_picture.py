@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from slurmgen import picture
+from slurmgen.script import picture
 
 HOSTILE = [
     "<script>alert(1)</script>",

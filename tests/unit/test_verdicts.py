@@ -19,11 +19,11 @@ import yaml
 
 from slurmgen.cluster.profile import Gpus, Inventory, NodeType, Partition, Profile
 from slurmgen.errors import InvalidInput
-from slurmgen.plan import PlanError, resolve
-from slurmgen.source import at_key
-from slurmgen.spec import catalog
-from slurmgen.spec.keys import OPTIONS
-from slurmgen.spec.load import load_job
+from slurmgen.jobfile.keys import OPTIONS
+from slurmgen.jobfile.load import load_job
+from slurmgen.jobfile.source import at_key
+from slurmgen.script.plan import PlanError, resolve
+from slurmgen.slurm.options import catalog
 
 VERSIONS = ("20.11", "22.05", "24.11", "26.05")
 _RECORDED = Path(__file__).parents[1] / "slurm" / "verdicts.json"

@@ -1,5 +1,5 @@
-"""What a running Slurm says of itself: its texts, the facts in them, and the profile they make.
+"""The facts of a running Slurm as a profile, and a job held against them.
 
-Pure: `slurmgen/slurm/cluster.py` asks, this package reads. scontrol's text is what an ordinary
-user has on every version; its JSON came with 23.02 and changed its shape twice since.
+Pure: `slurmgen/slurm/live/` asks, `slurmgen/slurm/answers/` reads. scontrol's text is what an
+ordinary user has on every version; its JSON came with 23.02 and changed its shape twice since.
 """

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.cluster.live.kinds import kinds
-from slurmgen.spec.time import format_time, parse_time
+from slurmgen.slurm.answers.kinds import kinds
+from slurmgen.slurm.grammars.time import format_time, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from slurmgen.cluster.live.facts import Facts, Partition, Qos
-    from slurmgen.cluster.live.kinds import Kind
+    from slurmgen.slurm.answers.facts import Facts, Partition, Qos
+    from slurmgen.slurm.answers.kinds import Kind
 
 # What Slurm never says, and a person has to add.
 _UNTOLD = (

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.cluster import bounds, circumstances, limits, waste
-from slurmgen.cluster.live.facts import is_account
+from slurmgen.cluster import bounds, conditions, limits, waste
 from slurmgen.cluster.live.profile import TRES_BOUNDS
 from slurmgen.cluster.problems import refuse
 from slurmgen.cluster.profile import Limit, Profile
-from slurmgen.spec.replaced import replaced
-from slurmgen.spec.time import format_time
+from slurmgen.jobfile.replaced import replaced
+from slurmgen.slurm.answers.facts import is_account
+from slurmgen.slurm.grammars.time import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from slurmgen.cluster.ask import Ask
-    from slurmgen.cluster.live.facts import Facts, Partition
     from slurmgen.cluster.profile import NodeType
-    from slurmgen.launchers import Problem
-    from slurmgen.spec.job import JobSpec
-    from slurmgen.spec.keys import Directive
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.keys import Directive
+    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.slurm.answers.facts import Facts, Partition
 
 _CHOSEN = ("account", "partition", "qos", "reservation", "constraint")
 
@@ -229,7 +229,7 @@ def _check_association(
         time = None if own.max_time is None else format_time(own.max_time)
         limit = Limit(max_time=time, **{key: value or None for key, value in most.items()})
         bounded = Profile(name=f"account {account}", limits=(limit,))
-        bounds.check(bounded, circumstances.of(spec, bounded, ask), problems)
+        bounds.check(bounded, conditions.of(spec, bounded, ask), problems)
 
 
 def _check_submitted(

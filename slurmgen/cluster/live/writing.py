@@ -13,7 +13,7 @@ _WIDTH = 96
 
 
 def profile_text(data: Mapping[str, Any]) -> str:
-    """YAML that `slurmgen.source` reads back unchanged; short lists stand on one line."""
+    """YAML that `slurmgen.jobfile.source` reads back unchanged; short lists stand on one line."""
     name = data["name"]
     top = (
         f"# {name}, as its Slurm {data['slurm']} describes it. Read it, add what Slurm does not\n"

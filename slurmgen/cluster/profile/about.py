@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from slurmgen.cluster.profile.values import Day, Names
-from slurmgen.spec.base import SpecModel
+from slurmgen.jobfile.base import SpecModel
 
 
 class Source(SpecModel):

@@ -27,8 +27,8 @@ from slurmgen.cluster.profile.values import (
     Scalars,
     Words,
 )
-from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import Word
+from slurmgen.jobfile.base import SpecModel
+from slurmgen.jobfile.fields import Word
 
 
 class Facts(SpecModel):

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from slurmgen.cluster.profile.conditions import When
 from slurmgen.cluster.profile.values import Names
-from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import Memory, Time, Word
+from slurmgen.jobfile.base import SpecModel
+from slurmgen.jobfile.fields import Memory, Time, Word
 
 
 class Bounds(SpecModel):

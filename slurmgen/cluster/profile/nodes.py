@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from slurmgen.cluster.profile.values import Names
-from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import Constraint, Identifier, Memory, NameList, Word
+from slurmgen.jobfile.base import SpecModel
+from slurmgen.jobfile.fields import Constraint, Identifier, Memory, NameList, Word
 
 
 class Select(SpecModel):

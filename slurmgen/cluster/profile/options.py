@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field
 
 from slurmgen.cluster.profile.conditions import When
 from slurmgen.cluster.profile.values import Environment, Names, OtherOptions, Paths, Words
-from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import Word
+from slurmgen.jobfile.base import SpecModel
+from slurmgen.jobfile.fields import Word
 
 
 class Gpus(SpecModel):

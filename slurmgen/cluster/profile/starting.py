@@ -8,9 +8,9 @@ from pydantic import BeforeValidator, Field
 
 from slurmgen.cluster.profile.conditions import Launchers
 from slurmgen.cluster.profile.values import Names, Words
-from slurmgen.launchers import Name
-from slurmgen.spec.base import SpecModel
-from slurmgen.spec.fields import Time, Word
+from slurmgen.jobfile.base import SpecModel
+from slurmgen.jobfile.fields import Time, Word
+from slurmgen.script.launchers import Name
 
 
 class Launch(SpecModel):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from slurmgen.spec import fields, readers
+from slurmgen.jobfile import fields, readers
 
 _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 _ONE_OR_MORE = WithJsonSchema(

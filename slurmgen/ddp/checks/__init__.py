@@ -24,7 +24,7 @@ from slurmgen.ddp.checks.watch import Watch
 if TYPE_CHECKING:
     import torch
 
-    from slurmgen.ddp.identity import Identity
+    from slurmgen.ddp.launch.identity import Identity
 
 Check = Callable[[Sequence[Facts]], Iterator[str]]
 

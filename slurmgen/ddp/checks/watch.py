@@ -25,7 +25,7 @@ from slurmgen.ddp.checks.facts import COMPARED, Batch, Facts
 from slurmgen.ddp.checks.patches import around
 from slurmgen.ddp.checks.saves import Saves
 from slurmgen.ddp.checks.wrappers import Wrappers
-from slurmgen.ddp.devices import describe_seat
+from slurmgen.ddp.launch.devices import describe_seat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from slurmgen.ddp.checks import Check
     from slurmgen.ddp.checks.exchange import Exchange
     from slurmgen.ddp.checks.wrappers import Sorted
-    from slurmgen.ddp.identity import Identity
+    from slurmgen.ddp.launch.identity import Identity
 
 STEPS = 8
 """After so many steps of its optimizers a rank tells what it has seen."""

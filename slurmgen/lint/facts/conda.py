@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.shell.launch import SHELLS
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.shell.launch import SHELLS
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 PROGRAMS = ("conda", "mamba", "micromamba")
 CONDA = re.compile(r"conda|mamba|forge", re.IGNORECASE)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.programs.facts import whole
-from slurmgen.programs.roles import counts_gpus
-from slurmgen.shell.words import COMMAND, TASK, VARIABLE
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.programs.roles import counts_gpus
+from slurmgen.reading.shell.words import COMMAND, TASK, VARIABLE
 
 if TYPE_CHECKING:
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Value
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.programs import Value
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 _OF_A_STEP = ("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS")
 _COUNT_NODES = re.compile(r"scontrol\s+show\s+hostnames?\b.*\bwc\s+-[lw]")

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.facts.wording import cut_last
-from slurmgen.programs import alternatives, truth, walk
-from slurmgen.programs.distributed import groups
-from slurmgen.programs.values import joined
-from slurmgen.shell.starters import MPIRUN
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.programs import alternatives, truth, walk
+from slurmgen.reading.programs.distributed import groups
+from slurmgen.reading.programs.values import joined
+from slurmgen.reading.shell.starters import MPIRUN
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.facts.settings import Setting
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Condition, Value
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.programs import Condition, Value
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 HOST = "host"
 PORT = "port"

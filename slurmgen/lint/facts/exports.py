@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.launching import is_helper
-from slurmgen.shell.options import parse_options
-from slurmgen.shell.srun import SRUN
+from slurmgen.reading.shell.options import parse_options
+from slurmgen.reading.shell.srun import SRUN
 
 if TYPE_CHECKING:
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 # The variables of Slurm itself are set whatever the list says.
 _OF_SLURM = ("SLURM_", "SRUN_", "SBATCH_")

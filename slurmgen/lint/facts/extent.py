@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.shell.starters import (
+from slurmgen.reading.shell.starters import (
     ACCELERATE,
     DEEPSPEED,
     HOROVODRUN,
@@ -17,11 +17,11 @@ from slurmgen.shell.starters import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from slurmgen.request import Request
-    from slurmgen.shell.commands import Assignment
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.starters import Launcher
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.commands import Assignment
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.starters import Launcher
+    from slurmgen.reading.shell.words import Word
+    from slurmgen.slurm.request import Request
 
     Number = Callable[[Word, Mapping[str, Assignment]], int | None]
 

@@ -7,19 +7,19 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from slurmgen.lint.facts.python import sets_up_elsewhere
-from slurmgen.programs.distributed import groups
-from slurmgen.programs.facts import whole
-from slurmgen.programs.frameworks import CARING, frameworks, lightning_trainers
-from slurmgen.programs.processes import processes
-from slurmgen.programs.roles import LOCAL_RANK, RANK, WORLD_SIZE
-from slurmgen.shell.words import TASK
+from slurmgen.reading.programs.distributed import groups
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.programs.frameworks import CARING, frameworks, lightning_trainers
+from slurmgen.reading.programs.processes import processes
+from slurmgen.reading.programs.roles import LOCAL_RANK, RANK, WORLD_SIZE
+from slurmgen.reading.shell.words import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call, Program
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.programs import Call, Program
+    from slurmgen.reading.shell.launch import Launch
 
 _OF_A_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID")
 _RANK_OPTION = re.compile(

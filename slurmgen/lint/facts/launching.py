@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from slurmgen.lint.facts.presence import environment
 from slurmgen.lint.facts.python import Run, directive_place
 from slurmgen.lint.facts.tools import is_tool
-from slurmgen.shell.starters import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.shell.starters import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
+    from slurmgen.slurm.request import Request
 
 # They build, fetch and submit; some with programs of their own, which are not this job's.
 _ASIDE = frozenset("docker git make numactl pdsh salloc sbatch ssh xz".split())

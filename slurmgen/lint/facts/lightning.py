@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.programs.frameworks import lightning_trainers
-from slurmgen.programs.processes import signal_names
+from slurmgen.reading.programs.frameworks import lightning_trainers
+from slurmgen.reading.programs.processes import signal_names
 
 if TYPE_CHECKING:
     from slurmgen.lint.facts.python import Run
-    from slurmgen.programs import Call
+    from slurmgen.reading.programs import Call
 
 _ELSEWHERE = frozenset(
     {"LightningEnvironment", "TorchElasticEnvironment", "MPIEnvironment", "KubeflowEnvironment"}

@@ -6,14 +6,14 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.shell.words import ARITHMETIC, COMMAND, TEXT, VARIABLE
+from slurmgen.reading.shell.words import ARITHMETIC, COMMAND, TEXT, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slurmgen.request import Request
-    from slurmgen.shell.commands import Assignment
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.commands import Assignment
+    from slurmgen.reading.shell.words import Word
+    from slurmgen.slurm.request import Request
 
 _DEEPEST = 8
 _LONGEST = 200

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from slurmgen.cluster import limits
 from slurmgen.cluster.ask import Ask
 from slurmgen.errors import Refusal
-from slurmgen.launchers import Layout
-from slurmgen.spec import catalog, keys, readers
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile import keys, readers
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.launchers import Layout
+from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.cluster.profile.limits import Selectable
-    from slurmgen.directives import Directive
-    from slurmgen.launchers import Problem
-    from slurmgen.request import Request
-    from slurmgen.spec.readers import Reader
+    from slurmgen.jobfile.readers import Reader
+    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.slurm.directives import Directive
+    from slurmgen.slurm.request import Request
 
 _Place = TypeVar("_Place", bound="Selectable")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.lint.finding import Edit, Place
-from slurmgen.spec import catalog
+from slurmgen.diagnostics import Edit, Place
+from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import Directive, DirectiveProblem
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import Directive, DirectiveProblem
 
 _EXPANSION = re.compile(r"\$[A-Za-z_{(]|`")
 # What a job gets, and what starts it at all; without the others it runs, if not as it should.

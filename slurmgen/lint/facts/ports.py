@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.lint.facts.endpoints import PORT, Endpoint
 from slurmgen.lint.facts.ranges import Range, Ranges, expansion_at, of_value
 from slurmgen.lint.facts.spread import has_tasks, is_one_of_many
-from slurmgen.programs import walk
-from slurmgen.programs.roles import names_rank, roles
-from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
-from slurmgen.shell.words import ARITHMETIC, COMMAND, TASK, VARIABLE
+from slurmgen.reading.programs import walk
+from slurmgen.reading.programs.roles import names_rank, roles
+from slurmgen.reading.shell.starters import TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.shell.words import ARITHMETIC, COMMAND, TASK, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.commands import Assignment
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.shell.commands import Assignment
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Piece, Word
 
 OCTAL = "octal"
 DRAWN = "drawn"

@@ -6,15 +6,15 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from slurmgen.programs.facts import ANY
-from slurmgen.programs.roles import LOCAL_RANK, RANK
-from slurmgen.shell.starters import DEEPSPEED, MPIRUN, TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.programs.facts import ANY
+from slurmgen.reading.programs.roles import LOCAL_RANK, RANK
+from slurmgen.reading.shell.starters import DEEPSPEED, MPIRUN, TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Program
-    from slurmgen.programs.values import Present
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.programs import Program
+    from slurmgen.reading.programs.values import Present
+    from slurmgen.reading.shell.launch import Launch
 
 # What torchrun and its relatives set for each process.
 _OF_LAUNCHERS = frozenset(

@@ -8,24 +8,24 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.diagnostics import Place
 from slurmgen.lint.facts.presence import environment
-from slurmgen.lint.finding import Place
-from slurmgen.programs.distributed import spawns
-from slurmgen.programs.facts import whole
-from slurmgen.programs.roles import counts_gpus
-from slurmgen.programs.values import alternatives, constant, either, truth
-from slurmgen.shell.words import BATCH
+from slurmgen.reading.programs.distributed import spawns
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.programs.roles import counts_gpus
+from slurmgen.reading.programs.values import alternatives, constant, either, truth
+from slurmgen.reading.shell.words import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import Directive
     from slurmgen.lint.facts.extent import Extent
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call, Program, Value
-    from slurmgen.programs.values import Present
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.programs import Call, Program, Value
+    from slurmgen.reading.programs.values import Present
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
+    from slurmgen.slurm.directives import Directive
 
 
 # A script that starts more programs starts the same ones again.

@@ -10,15 +10,15 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.lint.facts.numbers import parse
-from slurmgen.shell.words import ARITHMETIC, COMMAND, TEXT, VARIABLE
+from slurmgen.reading.shell.words import ARITHMETIC, COMMAND, TEXT, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slurmgen.programs import Value
-    from slurmgen.request import Request
-    from slurmgen.shell.commands import Assignment
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.programs import Value
+    from slurmgen.reading.shell.commands import Assignment
+    from slurmgen.reading.shell.words import Piece, Word
+    from slurmgen.slurm.request import Request
 
 _DEEPEST = 6
 _LONGEST = 400

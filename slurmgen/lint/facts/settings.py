@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.facts.wording import find, split
-from slurmgen.shell.words import BATCH, TASK, literal_word
+from slurmgen.reading.shell.words import BATCH, TASK, literal_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.python import Run
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.programs import EnvWrite, Value
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.programs import EnvWrite, Value
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 _CONTAINER_PREFIXES = ("APPTAINERENV_", "SINGULARITYENV_")
 
@@ -99,7 +99,7 @@ def _of_options(job: Job, launch: Launch) -> Iterator[Setting]:
 
 def _of_programs(job: Job) -> Iterator[Setting]:
     from slurmgen.lint.facts.python import runs
-    from slurmgen.programs import truth
+    from slurmgen.reading.programs import truth
 
     for run in runs(job):
         for write in run.program.env_writes:

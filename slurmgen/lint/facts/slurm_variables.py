@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from slurmgen.request import Request
+    from slurmgen.slurm.request import Request
 
 # Variable -> the options of which one has to be given.
 _ONLY_WITH = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.shell.starters import DEEPSPEED, HOROVODRUN
+from slurmgen.reading.shell.starters import DEEPSPEED, HOROVODRUN
 
 if TYPE_CHECKING:
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.slurm.request import Request
 
 
 def most_nodes(request: Request) -> int | None:

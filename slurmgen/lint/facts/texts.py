@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slurmgen.script import BatchScript
+    from slurmgen.reading.script import BatchScript
 
 
 def string_lines(script: BatchScript) -> set[int]:

@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.lint.facts.tools import is_tool
-from slurmgen.shell.words import ARITHMETIC, BATCH, TASK, VARIABLE
+from slurmgen.reading.shell.words import ARITHMETIC, BATCH, TASK, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Piece, Word
 
 # Programs that only show what they are given, or look at it.
 _SHOWING = frozenset(

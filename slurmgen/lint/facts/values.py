@@ -1,7 +1,7 @@
 """Is the value of a directive one that sbatch takes, and takes as it was meant?
 
-The grammars are those of `slurmgen/spec`; where a job file may be more generous than sbatch
-(`90m`) or must be stricter (`--ntasks=…` ranges), it is said here.
+The grammars are those of `slurmgen/slurm/grammars`; where a job file may be more generous
+than sbatch (`90m`) or must be stricter (`--ntasks=…` ranges), it is said here.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import Refusal
-from slurmgen.spec import catalog, kinds, readers
-from slurmgen.spec.array import parse_array
-from slurmgen.spec.begin import canonical_begin
-from slurmgen.spec.constraint import canonical_constraint
-from slurmgen.spec.dependency import canonical_dependency
-from slurmgen.spec.keys import KEYS, OPTIONS
-from slurmgen.spec.mail import TYPES
-from slurmgen.spec.memory import parse_memory
-from slurmgen.spec.nodes import expand_hostlist
-from slurmgen.spec.signal import canonical_signal
-from slurmgen.spec.time import format_time, parse_time
-from slurmgen.spec.values import check_option
+from slurmgen.jobfile import kinds, readers
+from slurmgen.jobfile.keys import KEYS, OPTIONS
+from slurmgen.slurm.grammars.array import parse_array
+from slurmgen.slurm.grammars.begin import canonical_begin
+from slurmgen.slurm.grammars.constraint import canonical_constraint
+from slurmgen.slurm.grammars.dependency import canonical_dependency
+from slurmgen.slurm.grammars.mail import TYPES
+from slurmgen.slurm.grammars.memory import parse_memory
+from slurmgen.slurm.grammars.nodes import expand_hostlist
+from slurmgen.slurm.grammars.signal import canonical_signal
+from slurmgen.slurm.grammars.time import format_time, parse_time
+from slurmgen.slurm.options import catalog
+from slurmgen.slurm.options.values import check_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slurmgen.spec.kinds import Kind
+    from slurmgen.jobfile.kinds import Kind
 
     Check = Callable[[str, str | None], "Fault | None"]
 

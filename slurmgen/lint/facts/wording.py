@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.shell.words import TEXT, Word
+from slurmgen.reading.shell.words import TEXT, Word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slurmgen.shell.words import Piece
+    from slurmgen.reading.shell.words import Piece
 
 
 def find(word: Word, character: str) -> int:

@@ -76,18 +76,18 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.data import saves
-from slurmgen.programs.distributed import groups, is_distributed
-from slurmgen.programs.frameworks import CARING, frameworks
-from slurmgen.programs.roles import names_rank
-from slurmgen.programs.values import walk
+from slurmgen.reading.programs.data import saves
+from slurmgen.reading.programs.distributed import groups, is_distributed
+from slurmgen.reading.programs.frameworks import CARING, frameworks
+from slurmgen.reading.programs.roles import names_rank
+from slurmgen.reading.programs.values import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call
+    from slurmgen.reading.programs import Call
 
 NAME = "all-ranks-save"
 CODE = "SG609"

@@ -44,7 +44,7 @@ from slurmgen.diagnostics import WARNING
 from slurmgen.errors import Refusal
 from slurmgen.lint.facts.options import new_value, sound, value_place
 from slurmgen.lint.finding import Finding
-from slurmgen.spec.array import parse_array
+from slurmgen.slurm.grammars.array import parse_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

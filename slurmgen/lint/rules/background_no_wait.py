@@ -47,14 +47,14 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts import launching
 from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.words import ELSEWHERE
+from slurmgen.reading.shell.words import ELSEWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.commands import Command
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.commands import Command
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "background-no-wait"
 CODE = "SG315"

@@ -44,7 +44,7 @@ from slurmgen.errors import Refusal
 from slurmgen.lint.facts.options import new_value, place, sound, value_place
 from slurmgen.lint.facts.values import fault
 from slurmgen.lint.finding import Finding
-from slurmgen.spec.time import parse_time
+from slurmgen.slurm.grammars.time import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

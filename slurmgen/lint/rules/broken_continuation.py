@@ -48,10 +48,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.diagnostics import ERROR
-from slurmgen.lint.finding import Edit, Finding
+from slurmgen.diagnostics import ERROR, Edit
+from slurmgen.lint.finding import Finding
 from slurmgen.lint.lines import merged
-from slurmgen.shell.words import TEXT
+from slurmgen.reading.shell.words import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

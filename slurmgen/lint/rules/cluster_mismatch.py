@@ -48,17 +48,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
+from slurmgen.diagnostics import ERROR, Edit, Place
 from slurmgen.lint.facts.options import place, sound, value_place
-from slurmgen.lint.finding import Edit, Finding, Place
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.cluster.profile import Profile
-    from slurmgen.directives import Directive
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
+    from slurmgen.slurm.directives import Directive
+    from slurmgen.slurm.request import Request
 
 NAME = "cluster-mismatch"
 CODE = "SG117"

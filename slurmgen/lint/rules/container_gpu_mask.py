@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Container, Launch
+    from slurmgen.reading.shell.launch import Container, Launch
 
 NAME = "container-gpu-mask"
 CODE = "SG317"

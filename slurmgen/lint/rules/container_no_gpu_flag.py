@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Container, Launch
+    from slurmgen.reading.shell.launch import Container, Launch
 
 NAME = "container-no-gpu-flag"
 CODE = "SG316"

@@ -46,17 +46,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import WARNING
+from slurmgen.diagnostics import WARNING, Edit
 from slurmgen.lint.facts import launching
 from slurmgen.lint.facts.python import others
-from slurmgen.lint.finding import Edit, Finding
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.srun import Step
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.srun import Step
 
 NAME = "cpus-not-inherited"
 CODE = "SG210"

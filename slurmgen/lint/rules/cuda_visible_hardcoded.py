@@ -49,18 +49,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.roles import roles
-from slurmgen.shell.starters import ACCELERATE, DEEPSPEED
-from slurmgen.shell.words import ARITHMETIC, BATCH, COMMAND, TASK, VARIABLE
+from slurmgen.reading.programs.roles import roles
+from slurmgen.reading.shell.starters import ACCELERATE, DEEPSPEED
+from slurmgen.reading.shell.words import ARITHMETIC, BATCH, COMMAND, TASK, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.settings import Setting
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 NAME = "cuda-visible-hardcoded"
 CODE = "SG508"

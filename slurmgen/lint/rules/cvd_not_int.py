@@ -52,13 +52,13 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.values import comes_from
+from slurmgen.reading.programs.values import comes_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call
+    from slurmgen.reading.programs import Call
 
 NAME = "cvd-not-int"
 CODE = "SG603"

@@ -67,16 +67,16 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import data_parallels, is_distributed, spawns
-from slurmgen.programs.frameworks import transformers_trainers
-from slurmgen.programs.processes import processes
+from slurmgen.reading.programs.distributed import data_parallels, is_distributed, spawns
+from slurmgen.reading.programs.frameworks import transformers_trainers
+from slurmgen.reading.programs.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call
+    from slurmgen.reading.programs import Call
 
 NAME = "dataparallel-fallback"
 CODE = "SG307"

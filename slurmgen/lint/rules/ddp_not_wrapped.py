@@ -73,15 +73,15 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.python import others, runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import REDUCTIONS, groups, wraps
-from slurmgen.programs.frameworks import CARING, frameworks
+from slurmgen.reading.programs.distributed import REDUCTIONS, groups, wraps
+from slurmgen.reading.programs.frameworks import CARING, frameworks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call, Program
+    from slurmgen.reading.programs import Call, Program
 
 NAME = "ddp-not-wrapped"
 CODE = "SG610"

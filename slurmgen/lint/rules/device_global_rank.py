@@ -73,15 +73,15 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import devices, groups
-from slurmgen.programs.roles import asks_gpus, device_number, device_roles
+from slurmgen.reading.programs.distributed import devices, groups
+from slurmgen.reading.programs.roles import asks_gpus, device_number, device_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs.distributed import Device
+    from slurmgen.reading.programs.distributed import Device
 
 NAME = "device-global-rank"
 CODE = "SG611"

@@ -44,17 +44,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen import directives
-from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.diagnostics import ERROR, WARNING, Edit
 from slurmgen.lint.facts.options import decides, expands, place
 from slurmgen.lint.facts.texts import string_lines
-from slurmgen.lint.finding import Edit, Finding
+from slurmgen.lint.finding import Finding
+from slurmgen.slurm import directives
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import DirectiveProblem
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import DirectiveProblem
 
 NAME = "directive-after-command"
 CODE = "SG101"

@@ -42,9 +42,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
+from slurmgen.diagnostics import ERROR, Edit, Place
 from slurmgen.lint.facts.options import place
-from slurmgen.lint.finding import Edit, Finding, Place
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

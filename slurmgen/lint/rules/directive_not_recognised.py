@@ -42,15 +42,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.diagnostics import ERROR, WARNING, Edit
 from slurmgen.lint.facts.options import decides, place
-from slurmgen.lint.finding import Edit, Finding
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import DirectiveProblem
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import DirectiveProblem
 
 NAME = "directive-not-recognised"
 CODE = "SG102"

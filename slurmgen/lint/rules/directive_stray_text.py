@@ -42,16 +42,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.diagnostics import ERROR, WARNING, Edit, Place
 from slurmgen.lint.facts.options import place
-from slurmgen.lint.finding import Edit, Finding, Place
-from slurmgen.spec import catalog
+from slurmgen.lint.finding import Finding
+from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import DirectiveProblem
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import DirectiveProblem
 
 NAME = "directive-stray-text"
 CODE = "SG104"

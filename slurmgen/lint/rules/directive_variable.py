@@ -46,9 +46,9 @@ from slurmgen.lint.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import Directive
-    from slurmgen.lint.finding import Edit
+    from slurmgen.diagnostics import Edit
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import Directive
 
 NAME = "directive-variable"
 CODE = "SG103"

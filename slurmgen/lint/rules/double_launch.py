@@ -57,15 +57,15 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts import intent, launching
 from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.starters import DEEPSPEED, HOROVODRUN, MPIRUN
-from slurmgen.shell.words import TASK
+from slurmgen.reading.shell.starters import DEEPSPEED, HOROVODRUN, MPIRUN
+from slurmgen.reading.shell.words import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.extent import Extent
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "double-launch"
 CODE = "SG303"

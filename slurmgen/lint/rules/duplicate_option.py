@@ -43,15 +43,15 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import Refusal
 from slurmgen.lint.facts.options import place
 from slurmgen.lint.finding import Finding
-from slurmgen.spec.catalog import ALIASES
-from slurmgen.spec.memory import parse_memory
-from slurmgen.spec.time import parse_time
+from slurmgen.slurm.grammars.memory import parse_memory
+from slurmgen.slurm.grammars.time import parse_time
+from slurmgen.slurm.options.catalog import ALIASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import Directive
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import Directive
 
 NAME = "duplicate-option"
 CODE = "SG113"

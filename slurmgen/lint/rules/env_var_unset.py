@@ -56,8 +56,8 @@ from slurmgen.lint.facts.slurm_variables import NAMES, unset
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.facts.uses import uses
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import truth
-from slurmgen.shell.words import BATCH, TASK, VARIABLE
+from slurmgen.reading.programs import truth
+from slurmgen.reading.shell.words import BATCH, TASK, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from slurmgen.lint.facts.slurm_variables import Unset
     from slurmgen.lint.facts.uses import Use
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Piece, Word
 
 NAME = "env-var-unset"
 CODE = "SG415"

@@ -49,14 +49,14 @@ from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.texts import other_branches
 from slurmgen.lint.facts.tools import TOOLS, is_tool
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.commands import Command
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.commands import Command
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "exit-status-masked"
 CODE = "SG507"

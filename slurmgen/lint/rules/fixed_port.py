@@ -57,14 +57,14 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.endpoints import PORT, places
 from slurmgen.lint.facts.ports import FIXED, faults, shares_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.starters import DEEPSPEED, TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.shell.starters import DEEPSPEED, TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.endpoints import Endpoint
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "fixed-port"
 CODE = "SG408"

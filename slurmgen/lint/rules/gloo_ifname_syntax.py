@@ -58,16 +58,16 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.interfaces import GLOO, NAMES
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import walk
-from slurmgen.programs.processes import processes
-from slurmgen.shell.words import COMMAND, VARIABLE
+from slurmgen.reading.programs import walk
+from slurmgen.reading.programs.processes import processes
+from slurmgen.reading.shell.words import COMMAND, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.job import Job
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.words import Word
 
 NAME = "gloo-ifname-syntax"
 CODE = "SG417"

@@ -54,16 +54,16 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts import intent, launching
 from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.facts import whole
-from slurmgen.programs.frameworks import lightning_trainers
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.programs.frameworks import lightning_trainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.extent import Extent
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "gpu-bind-hides-peers"
 CODE = "SG318"

@@ -50,18 +50,18 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts import intent, launching
 from slurmgen.lint.facts.python import directive_place, others
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import devices, groups
-from slurmgen.programs.frameworks import lightning_trainers
-from slurmgen.programs.roles import device_roles
-from slurmgen.shell.starters import ACCELERATE, DEEPSPEED
-from slurmgen.shell.words import TASK
+from slurmgen.reading.programs.distributed import devices, groups
+from slurmgen.reading.programs.frameworks import lightning_trainers
+from slurmgen.reading.programs.roles import device_roles
+from slurmgen.reading.shell.starters import ACCELERATE, DEEPSPEED
+from slurmgen.reading.shell.words import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.slurm.request import Request
 
 NAME = "gpu-not-requested"
 CODE = "SG206"

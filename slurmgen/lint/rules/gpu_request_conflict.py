@@ -51,9 +51,9 @@ from slurmgen.lint.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import Directive
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
+    from slurmgen.slurm.directives import Directive
+    from slurmgen.slurm.request import Request
 
 NAME = "gpu-request-conflict"
 CODE = "SG205"

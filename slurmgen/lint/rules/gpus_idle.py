@@ -60,16 +60,16 @@ from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts import launching
 from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import groups
-from slurmgen.shell.starters import ACCELERATE, TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.programs.distributed import groups
+from slurmgen.reading.shell.starters import ACCELERATE, TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Program
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.programs import Program
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "gpus-idle"
 CODE = "SG212"

@@ -56,17 +56,17 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.endpoints import HOST
 from slurmgen.lint.facts.spread import has_tasks
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import walk
-from slurmgen.programs.processes import processes
-from slurmgen.shell.words import COMMAND, VARIABLE
+from slurmgen.reading.programs import walk
+from slurmgen.reading.programs.processes import processes
+from slurmgen.reading.shell.words import COMMAND, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Piece, Word
 
 NAME = "head-ip-lookup"
 CODE = "SG404"

@@ -54,7 +54,7 @@ from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.conda import CONDA, activations, is_source, loads_conda, same_shell
 from slurmgen.lint.facts.uses import uses
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.words import BATCH
+from slurmgen.reading.shell.words import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

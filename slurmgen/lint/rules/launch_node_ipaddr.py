@@ -52,15 +52,15 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.spread import has_nodes
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 NAME = "launch-node-ipaddr"
 CODE = "SG406"

@@ -67,7 +67,7 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.lightning import trainers
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.shell.starters import TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -68,15 +68,15 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.python import others, runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.frameworks import CARING, frameworks
-from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.programs.frameworks import CARING, frameworks
+from slurmgen.reading.shell.starters import TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Argument, Call
+    from slurmgen.reading.programs import Argument, Call
 
 NAME = "local-rank-arg"
 CODE = "SG604"

@@ -58,7 +58,7 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.endpoints import HOST, is_sure, places
 from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.starters import TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.shell.starters import TORCH_LAUNCH, TORCHRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

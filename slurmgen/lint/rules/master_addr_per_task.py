@@ -56,16 +56,16 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.endpoints import HOST, is_sure, own_host, places
 from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import alternatives
-from slurmgen.programs.roles import names_rank
-from slurmgen.shell.words import TASK, VARIABLE
+from slurmgen.reading.programs import alternatives
+from slurmgen.reading.programs.roles import names_rank
+from slurmgen.reading.shell.words import TASK, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.endpoints import Endpoint
     from slurmgen.lint.job import Job
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.words import Word
 
 NAME = "master-addr-per-task"
 CODE = "SG403"

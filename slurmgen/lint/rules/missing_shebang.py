@@ -35,8 +35,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
-from slurmgen.lint.finding import Edit, Finding, Place
+from slurmgen.diagnostics import ERROR, Edit, Place
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

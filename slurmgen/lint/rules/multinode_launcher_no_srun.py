@@ -53,14 +53,14 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts import launching
 from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.starters import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN
-from slurmgen.shell.words import BATCH
+from slurmgen.reading.shell.starters import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.shell.words import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "multinode-launcher-no-srun"
 CODE = "SG302"

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
+    from slurmgen.slurm.request import Request
 
 NAME = "mutually-exclusive-options"
 CODE = "SG112"

@@ -47,18 +47,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
+from slurmgen.diagnostics import ERROR, Edit
 from slurmgen.lint.facts import launching
 from slurmgen.lint.facts.python import others
-from slurmgen.lint.finding import Edit, Finding
-from slurmgen.programs.processes import processes
+from slurmgen.lint.finding import Finding
+from slurmgen.reading.programs.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.srun import Step
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.srun import Step
 
 NAME = "nested-srun-no-overlap"
 CODE = "SG313"

@@ -86,19 +86,19 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.data import loaders, samplers
-from slurmgen.programs.distributed import is_distributed
-from slurmgen.programs.frameworks import CARING, class_bases, frameworks
-from slurmgen.programs.roles import is_rank
-from slurmgen.programs.values import walk
+from slurmgen.reading.programs.data import loaders, samplers
+from slurmgen.reading.programs.distributed import is_distributed
+from slurmgen.reading.programs.frameworks import CARING, class_bases, frameworks
+from slurmgen.reading.programs.roles import is_rank
+from slurmgen.reading.programs.values import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Program, Value
-    from slurmgen.programs.data import Loader
+    from slurmgen.reading.programs import Program, Value
+    from slurmgen.reading.programs.data import Loader
 
 NAME = "no-distributed-sampler"
 CODE = "SG606"

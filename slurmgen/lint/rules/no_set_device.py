@@ -65,16 +65,16 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.python import runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import devices
-from slurmgen.programs.frameworks import CARING, frameworks
-from slurmgen.programs.roles import device_roles
+from slurmgen.reading.programs.distributed import devices
+from slurmgen.reading.programs.frameworks import CARING, frameworks
+from slurmgen.reading.programs.roles import device_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs.distributed import Device
+    from slurmgen.reading.programs.distributed import Device
 
 NAME = "no-set-device"
 CODE = "SG602"

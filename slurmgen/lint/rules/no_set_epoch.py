@@ -88,15 +88,15 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.python import foreign_calls, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.data import epoch_loop, loaders, samplers
-from slurmgen.programs.frameworks import CARING, frameworks
+from slurmgen.reading.programs.data import epoch_loop, loaders, samplers
+from slurmgen.reading.programs.frameworks import CARING, frameworks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call
+    from slurmgen.reading.programs import Call
 
 NAME = "no-set-epoch"
 CODE = "SG608"

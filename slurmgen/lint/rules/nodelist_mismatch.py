@@ -44,13 +44,13 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import Refusal
 from slurmgen.lint.facts.options import expands, place
 from slurmgen.lint.finding import Finding
-from slurmgen.spec.nodes import expand_hostlist
+from slurmgen.slurm.grammars.nodes import expand_hostlist
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
+    from slurmgen.slurm.request import Request
 
 NAME = "nodelist-mismatch"
 CODE = "SG118"

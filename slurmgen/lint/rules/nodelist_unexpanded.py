@@ -52,17 +52,17 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.endpoints import HOST
 from slurmgen.lint.facts.spread import has_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import walk
-from slurmgen.shell.words import COMMAND, VARIABLE
+from slurmgen.reading.programs import walk
+from slurmgen.reading.shell.words import COMMAND, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call, Program, Value
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.programs import Call, Program, Value
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Piece, Word
 
 NAME = "nodelist-unexpanded"
 CODE = "SG405"

@@ -50,13 +50,13 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.conda import PROGRAMS, sources_conda
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "nounset-conda"
 CODE = "SG502"

@@ -58,14 +58,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts import launching
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.words import TASK
+from slurmgen.reading.shell.words import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.commands import Command
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.commands import Command
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "parallel-steps-serialise"
 CODE = "SG314"

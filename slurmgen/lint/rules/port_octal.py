@@ -59,7 +59,7 @@ from slurmgen.lint.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
 
 NAME = "port-octal"

@@ -63,19 +63,19 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.python import is_batch, runs, sets_up_elsewhere
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import truth
-from slurmgen.programs.distributed import groups
-from slurmgen.programs.facts import whole
-from slurmgen.programs.frameworks import CARING, frameworks, transformers_trainers
-from slurmgen.shell.starters import MPIRUN
+from slurmgen.reading.programs import truth
+from slurmgen.reading.programs.distributed import groups
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.programs.frameworks import CARING, frameworks, transformers_trainers
+from slurmgen.reading.shell.starters import MPIRUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call
-    from slurmgen.programs.distributed import Group
+    from slurmgen.reading.programs import Call
+    from slurmgen.reading.programs.distributed import Group
 
 NAME = "rank-env-not-set"
 CODE = "SG413"

@@ -55,15 +55,15 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import walk
-from slurmgen.programs.processes import processes
+from slurmgen.reading.programs import walk
+from slurmgen.reading.programs.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.words import Word
 
 NAME = "requeue-whole-array"
 CODE = "SG512"

@@ -56,14 +56,14 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.finding import Finding
-from slurmgen.programs import walk
+from slurmgen.reading.programs import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "rocr-hip-both-set"
 CODE = "SG509"

@@ -66,15 +66,15 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.data import samplers
-from slurmgen.programs.facts import whole
+from slurmgen.reading.programs.data import samplers
+from slurmgen.reading.programs.facts import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call
+    from slurmgen.reading.programs import Call
 
 NAME = "sampler-rank-literal"
 CODE = "SG612"

@@ -69,15 +69,15 @@ from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.lightning import requeue_signals, trainers
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.processes import processes
+from slurmgen.reading.programs.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.python import Run
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Container
+    from slurmgen.reading.shell.launch import Container
 
 NAME = "scontrol-in-container"
 CODE = "SG319"

@@ -47,14 +47,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.finding import Finding
-from slurmgen.shell.words import COMMAND, VARIABLE
+from slurmgen.reading.shell.words import COMMAND, VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.words import Piece, Word
+    from slurmgen.reading.shell.words import Piece, Word
 
 NAME = "script-dir-spool"
 CODE = "SG505"

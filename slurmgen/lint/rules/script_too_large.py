@@ -34,8 +34,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR
-from slurmgen.lint.finding import Finding, Place
+from slurmgen.diagnostics import ERROR, Place
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -45,9 +45,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import WARNING
-from slurmgen.lint.finding import Edit, Finding
-from slurmgen.shell.bashisms import find
+from slurmgen.diagnostics import WARNING, Edit
+from slurmgen.lint.finding import Finding
+from slurmgen.reading.shell.bashisms import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

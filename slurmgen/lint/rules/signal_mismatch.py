@@ -60,13 +60,13 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.lightning import requeue_signals
 from slurmgen.lint.facts.python import directive_place, is_batch, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.processes import SIGNALS, handlers
+from slurmgen.reading.programs.processes import SIGNALS, handlers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.python import Run
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
 
 NAME = "signal-mismatch"

@@ -52,16 +52,16 @@ from slurmgen.lint.facts.python import directive_place
 from slurmgen.lint.facts.texts import other_branches
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.processes import processes
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.programs.processes import processes
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.lint.finding import Place
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.job import Job
-    from slurmgen.shell.commands import Command
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.commands import Command
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "signal-not-delivered"
 CODE = "SG510"

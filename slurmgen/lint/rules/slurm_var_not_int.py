@@ -56,8 +56,8 @@ from slurmgen.lint.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.uses import Use
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
 
 NAME = "slurm-var-not-int"

@@ -86,14 +86,14 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.python import others, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import groups, spawns
-from slurmgen.programs.roles import roles
+from slurmgen.reading.programs.distributed import groups, spawns
+from slurmgen.reading.programs.roles import roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.python import Run
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
 
 NAME = "spawn-rank-no-node-offset"

@@ -43,16 +43,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.diagnostics import ERROR, WARNING, Edit
 from slurmgen.lint.facts import exports
-from slurmgen.lint.finding import Edit, Finding
+from slurmgen.lint.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 NAME = "srun-export-drops-env"
 CODE = "SG311"

@@ -72,14 +72,14 @@ from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts import intent, launching
 from slurmgen.lint.facts.python import others
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import spawns
-from slurmgen.shell.words import BATCH
+from slurmgen.reading.programs.distributed import spawns
+from slurmgen.reading.shell.words import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
 
 NAME = "srun-missing"
 CODE = "SG301"

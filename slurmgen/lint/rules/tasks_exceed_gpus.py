@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.job import Job
-    from slurmgen.request import Request
-    from slurmgen.shell.launch import Launch
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.slurm.request import Request
 
 NAME = "tasks-exceed-gpus"
 CODE = "SG204"

@@ -64,17 +64,17 @@ from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.lightning import trainers
 from slurmgen.lint.facts.python import is_batch, option_place, others, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.facts import whole
-from slurmgen.programs.roles import counts_gpus
-from slurmgen.programs.torch_names import LIGHTNING_CLI
-from slurmgen.programs.values import Value, constant
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.programs.roles import counts_gpus
+from slurmgen.reading.programs.torch_names import LIGHTNING_CLI
+from slurmgen.reading.programs.values import Value, constant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call
+    from slurmgen.reading.programs import Call
 
 NAME = "tasks-gpus-mismatch"
 CODE = "SG209"

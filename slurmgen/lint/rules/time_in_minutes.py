@@ -44,8 +44,8 @@ from slurmgen.lint.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import Directive
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import Directive
 
 NAME = "time-in-minutes"
 CODE = "SG110"

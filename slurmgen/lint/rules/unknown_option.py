@@ -41,16 +41,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.diagnostics import ERROR, WARNING, Edit
 from slurmgen.lint.facts.options import place
-from slurmgen.lint.finding import Edit, Finding
-from slurmgen.spec import catalog
+from slurmgen.lint.finding import Finding
+from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.directives import Directive, DirectiveProblem
     from slurmgen.lint.job import Job
+    from slurmgen.slurm.directives import Directive, DirectiveProblem
 
 NAME = "unknown-option"
 CODE = "SG106"

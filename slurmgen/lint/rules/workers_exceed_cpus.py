@@ -63,15 +63,15 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import WARNING
 from slurmgen.lint.facts.python import directive_place, is_batch, others, runs
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.facts import whole
-from slurmgen.programs.torch_names import DATA_LOADER
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.programs.torch_names import DATA_LOADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.lint.facts.python import Run
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Call, Value
+    from slurmgen.reading.programs import Call, Value
 
 NAME = "workers-exceed-cpus"
 CODE = "SG211"

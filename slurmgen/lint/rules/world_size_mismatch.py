@@ -55,20 +55,20 @@ from slurmgen.lint.facts.counts import counted, said_in
 from slurmgen.lint.facts.python import runs
 from slurmgen.lint.facts.spread import most_nodes
 from slurmgen.lint.finding import Finding
-from slurmgen.programs.distributed import groups, spawns
-from slurmgen.programs.facts import whole
-from slurmgen.shell.starters import ACCELERATE, DEEPSPEED, MPIRUN, TORCH_LAUNCH, TORCHRUN
-from slurmgen.shell.words import BATCH, TASK
+from slurmgen.reading.programs.distributed import groups, spawns
+from slurmgen.reading.programs.facts import whole
+from slurmgen.reading.shell.starters import ACCELERATE, DEEPSPEED, MPIRUN, TORCH_LAUNCH, TORCHRUN
+from slurmgen.reading.shell.words import BATCH, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from slurmgen.diagnostics import Place
     from slurmgen.lint.facts.python import Run
-    from slurmgen.lint.finding import Place
     from slurmgen.lint.job import Job
-    from slurmgen.programs import Value
-    from slurmgen.shell.launch import Launch
-    from slurmgen.shell.words import Word
+    from slurmgen.reading.programs import Value
+    from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.words import Word
 
 NAME = "world-size-mismatch"
 CODE = "SG412"

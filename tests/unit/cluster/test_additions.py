@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slurmgen.cluster.doubts import of_job, of_profile
+from slurmgen.cluster.advice import of_job, of_profile
 from slurmgen.cluster.profile import (
     Addition,
     Binding,
@@ -22,9 +22,9 @@ from slurmgen.cluster.profile import (
     Source,
     When,
 )
-from slurmgen.plan import JobPlan, PlanError, resolve
-from slurmgen.render import render
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.plan import JobPlan, PlanError, resolve
+from slurmgen.script.render import render
 
 KIND = NodeType(name="mi250x", gpu="mi250x", vendor="amd", gpus_per_node=8, cpus=56, cpus_per_gpu=7)
 

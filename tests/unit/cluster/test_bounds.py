@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slurmgen.cluster.profile import Limit, NodeType, Partition, Profile, Qos, Source, When
-from slurmgen.plan import PlanError, resolve
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.plan import PlanError, resolve
 
 if TYPE_CHECKING:
-    from slurmgen.launchers import Problem
+    from slurmgen.jobfile.refusals import Problem
 
 NODES = (NodeType(name="thin", gpu="a100", gpus_per_node=4, cpus=64), NodeType(name="cpu", cpus=64))
 BATCH = Partition(

@@ -12,9 +12,9 @@ import yaml
 
 from slurmgen.cluster import generic
 from slurmgen.cluster.checks import cited
+from slurmgen.cluster.description import describe
 from slurmgen.cluster.load import read_profile
 from slurmgen.cluster.profile.schema import json_schema
-from slurmgen.cluster.words import describe
 from slurmgen.resources import configs_dir
 
 if TYPE_CHECKING:

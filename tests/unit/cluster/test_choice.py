@@ -10,10 +10,10 @@ import pytest
 
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Partition, Profile
-from slurmgen.cluster.trials import is_for_trials
-from slurmgen.plan import JobPlan, PlanError, resolve
-from slurmgen.spec.job import JobSpec
-from slurmgen.spec.quick import quick_job
+from slurmgen.cluster.trial_partitions import is_for_trials
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.jobfile.quick import quick_job
+from slurmgen.script.plan import JobPlan, PlanError, resolve
 
 SITE: dict[str, Any] = {
     "name": "site",

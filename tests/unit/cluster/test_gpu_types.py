@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from slurmgen.cluster.profile import Gpus, NodeType, Partition, Profile
-from slurmgen.plan import JobPlan, PlanError, resolve
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.plan import JobPlan, PlanError, resolve
 
 A100 = NodeType(name="thin", gpu="a100", gpus_per_node=4)
 H100 = NodeType(name="fat", gpu="h100", gpus_per_node=8)

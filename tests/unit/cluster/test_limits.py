@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slurmgen.cluster.profile import Gpus, Inventory, NodeType, Partition, Profile
-from slurmgen.plan import PlanError, resolve
-from slurmgen.spec.job import JobSpec
-from slurmgen.spec.load import load_job
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.jobfile.load import load_job
+from slurmgen.script.plan import PlanError, resolve
 
 if TYPE_CHECKING:
-    from slurmgen.launchers import Problem
-    from slurmgen.plan import JobPlan
+    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.script.plan import JobPlan
 
 A100 = NodeType(
     name="thin",

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from slurmgen.cluster.drift import differences
-from slurmgen.cluster.live import facts, records
-from slurmgen.cluster.live.facts import Facts, Gpus
-from slurmgen.cluster.live.kinds import kinds
 from slurmgen.cluster.live.profile import profile_data
-from slurmgen.cluster.live.texts import Texts
 from slurmgen.cluster.live.writing import profile_text
 from slurmgen.cluster.profile import Profile
-from slurmgen.source import parse_yaml
-from slurmgen.spec.explain import validate
+from slurmgen.jobfile.explain import validate
+from slurmgen.jobfile.source import parse_yaml
+from slurmgen.slurm.answers import facts, records
+from slurmgen.slurm.answers.facts import Facts, Gpus
+from slurmgen.slurm.answers.kinds import kinds
+from slurmgen.slurm.answers.texts import Texts
 
 SAMPLES = Path(__file__).with_name("samples")
 VERSIONS = sorted(path.name for path in SAMPLES.iterdir())

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from slurmgen.cli.commands.plan import format_table
 from slurmgen.cluster.profile import Profile
-from slurmgen.commands.plan import format_table
-from slurmgen.cost import cost_lines
-from slurmgen.picture import draw
-from slurmgen.placement import seats, seats_on
-from slurmgen.plan import JobPlan, resolve
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.cost import cost_lines
+from slurmgen.script.picture import draw
+from slurmgen.script.placement import seats, seats_on
+from slurmgen.script.plan import JobPlan, resolve
 
 GENERIC = Profile(name="generic")
 CYCLIC: dict[str, Any] = {"sbatch": {"distribution": "cyclic"}}

@@ -10,9 +10,9 @@ from slurmgen.cluster.checks import refused_word
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
 from slurmgen.errors import InvalidInput, UsageError
-from slurmgen.plan import PlanError, resolve
+from slurmgen.jobfile.job import JobSpec
 from slurmgen.resources import configs_dir
-from slurmgen.spec.job import JobSpec
+from slurmgen.script.plan import PlanError, resolve
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from slurmgen.cluster.profile import Profile, Rendezvous
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 
 
 def address(resolved: str, suffix: str = "") -> str:

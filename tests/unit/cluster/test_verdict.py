@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from slurmgen import directives
 from slurmgen.cluster import generic
 from slurmgen.cluster.ask import Ask
-from slurmgen.cluster.live import facts
 from slurmgen.cluster.live.profile import profile_data
-from slurmgen.cluster.live.texts import Texts
 from slurmgen.cluster.live.verdict import Verdict, judge
 from slurmgen.cluster.profile import Profile
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.request import Request
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
+from slurmgen.slurm import directives
+from slurmgen.slurm.answers import facts
+from slurmgen.slurm.answers.texts import Texts
+from slurmgen.slurm.request import Request
 
 CONFIG = """\
 ClusterName             = lab

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from slurmgen.cluster import waste
 from slurmgen.cluster.ask import Ask
 from slurmgen.cluster.profile import NodeType, Partition, Profile
-from slurmgen.launchers import Layout, Problem
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.launchers import Layout
+
+if TYPE_CHECKING:
+    from slurmgen.jobfile.refusals import Problem
 
 NODE = NodeType(name="a100", gpu="a100", gpus_per_node=4, cpus=64, memory="512G")
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp import preflight
 from slurmgen.ddp.checks.facts import Batch, Facts, Sample, Stepped, listed
 from slurmgen.ddp.failure import LaunchError
+from slurmgen.ddp.launch import preflight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp.devices import Seat, check_seats, choose_index, given_gpus, say_table
 from slurmgen.ddp.failure import LaunchError
+from slurmgen.ddp.launch.devices import Seat, check_seats, choose_index, given_gpus, say_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

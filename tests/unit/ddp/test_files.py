@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp import failures, files
-from slurmgen.ddp.failures import Failure
-from slurmgen.ddp.identity import resolve_identity
+from slurmgen.ddp import files
+from slurmgen.ddp.launch.identity import resolve_identity
+from slurmgen.ddp.watch import failures
+from slurmgen.ddp.watch.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +90,8 @@ def test_the_file_of_a_failure_follows_no_link(tmp_path: Path, own: Path) -> Non
 def test_no_name_of_a_checkpoint_can_be_guessed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from slurmgen.ddp import checkpoint
-    from slurmgen.ddp.store import Store
+    from slurmgen.ddp.train.checkpoints import single_file
+    from slurmgen.ddp.train.checkpoints.store import Store
 
     names: list[Any] = []
     create = files.create
@@ -102,7 +103,7 @@ def test_no_name_of_a_checkpoint_can_be_guessed(
     monkeypatch.setattr(files, "create", noted)
     for _ in range(2):
         Store(tmp_path, keep=1).write(1, "x")
-        checkpoint.save("x", tmp_path / "file")
+        single_file.save("x", tmp_path / "file")
     assert len(set(names)) == 4
     assert all(any(len(part) == 16 for part in name.split(".")) for name in names)
 

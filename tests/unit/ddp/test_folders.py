@@ -24,10 +24,10 @@ def saver(tmp_path: Path) -> Iterator[Callable[[int], bool]]:
     import torch.distributed as dist
     from torch.distributed.fsdp import fully_shard
 
-    from slurmgen.ddp.items import Items
-    from slurmgen.ddp.peers import Peers
-    from slurmgen.ddp.saving import saver_for
-    from slurmgen.ddp.store import Store
+    from slurmgen.ddp.train.checkpoints.saving import saver_for
+    from slurmgen.ddp.train.checkpoints.store import Store
+    from slurmgen.ddp.train.items import Items
+    from slurmgen.ddp.train.peers import Peers
 
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
@@ -55,7 +55,7 @@ def names(folder: Path) -> list[str]:
 
 
 def store(tmp_path: Path) -> Any:
-    from slurmgen.ddp.store import Store
+    from slurmgen.ddp.train.checkpoints.store import Store
 
     return Store(tmp_path / "run", 2)
 
@@ -93,7 +93,7 @@ def test_what_is_in_it_and_who_can_read_it(tmp_path: Path, saver: Callable[[int]
 def test_damage_is_noticed(
     tmp_path: Path, saver: Callable[[int], bool], name: str, how: str
 ) -> None:
-    from slurmgen.ddp.digests import DamagedError
+    from slurmgen.ddp.train.checkpoints.digests import DamagedError
 
     assert saver(1)
     assert saver(2)
@@ -147,7 +147,7 @@ def test_a_write_that_fails_in_the_middle(
     said: Callable[[], list[str]],
     nth: int,
 ) -> None:
-    from slurmgen.ddp import digests as module
+    from slurmgen.ddp.train.checkpoints import digests as module
 
     assert saver(1)
     left = nth
@@ -194,7 +194,7 @@ def test_what_killed_writers_left_is_removed(tmp_path: Path, saver: Callable[[in
 
 
 def test_a_folder_that_only_one_node_sees(tmp_path: Path) -> None:
-    from slurmgen.ddp import folders
+    from slurmgen.ddp.train.checkpoints import folders
 
     (tmp_path / "__0_0.distcp").write_bytes(b"mine")
     with pytest.raises(folders.FailedError, match=r"doesn't see the file __1_0\.distcp of rank 1"):

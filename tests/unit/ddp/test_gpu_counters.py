@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slurmgen.ddp.gpu_counters import NoCounterError, Reading, open_counter
+from slurmgen.ddp.measure.gpu_counters import NoCounterError, Reading, open_counter
 
 MIB = 2**20
 UUID = "GPU-d8d7e984-7a52-6ad0-676c-222f4be482b9"

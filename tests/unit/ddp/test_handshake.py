@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from slurmgen.ddp.failure import LaunchError
-from slurmgen.ddp.failures import Failure
-from slurmgen.ddp.handshake import Guest, Host, Stranger, hub_of
-from slurmgen.ddp.identity import resolve_identity
-from slurmgen.ddp.messages import Language, OddError
-from slurmgen.ddp.secret import Token, secret_of
+from slurmgen.ddp.launch.identity import resolve_identity
+from slurmgen.ddp.watch.failures import Failure
+from slurmgen.ddp.watch.handshake import Guest, Host, Stranger, hub_of
+from slurmgen.ddp.watch.messages import Language, OddError
+from slurmgen.ddp.watch.secret import Token, secret_of
 
 TOKEN = Token("job 7", 4, "5ec2e7" * 8)
 PORT = 4711

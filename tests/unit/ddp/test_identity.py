@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen.ddp.failure import LaunchError
-from slurmgen.ddp.identity import in_step, parse_tasks_per_node, resolve_identity
+from slurmgen.ddp.launch.identity import in_step, parse_tasks_per_node, resolve_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,8 @@ def run(code: str, *blocked: str) -> None:
 
 def test_a_launch_is_judged_without_torch() -> None:
     run(
-        "from slurmgen.ddp import entry, identity, preflight, spawn, devices, failure\n"
+        "from slurmgen.ddp import failure\n"
+        "from slurmgen.ddp.launch import devices, entry, identity, preflight, spawn\n"
         "assert not [m for m in sys.modules if m.partition('.')[0] == 'torch'"
         " and sys.modules[m] is not None]",
         "torch",
@@ -32,7 +33,7 @@ def test_nothing_but_torch_is_needed() -> None:
         "import warnings; warnings.simplefilter('ignore')\n"
         "from slurmgen import ddp\n"
         "[getattr(ddp, name) for name in ddp.__all__]\n"
-        "import slurmgen.ddp.entry",
+        "import slurmgen.ddp.launch.entry",
         "pydantic",
         "jinja2",
         "typer",

@@ -36,7 +36,7 @@ def saved(folder: Path) -> Any:
 
 
 def test_what_torch_writes_is_read_as_torch_reads_it(tmp_path: Path) -> None:
-    from slurmgen.ddp import index
+    from slurmgen.ddp.train.checkpoints import index
 
     own = saved(tmp_path)
     assert index.read(tmp_path / ".metadata") == own
@@ -44,8 +44,8 @@ def test_what_torch_writes_is_read_as_torch_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["alone", "planner_data", "storage_data"])
 def test_a_pickle_that_runs_code_runs_nothing(tmp_path: Path, where: str) -> None:
-    from slurmgen.ddp import index
-    from slurmgen.ddp.digests import UntrustedError
+    from slurmgen.ddp.train.checkpoints import index
+    from slurmgen.ddp.train.checkpoints.digests import UntrustedError
 
     metadata: Any = saved(tmp_path)
     runs = Runs(f"touch {tmp_path}/ran")
@@ -76,8 +76,8 @@ def test_a_pickle_that_runs_code_runs_nothing(tmp_path: Path, where: str) -> Non
     ],
 )
 def test_what_is_no_index(tmp_path: Path, data: bytes) -> None:
-    from slurmgen.ddp import index
-    from slurmgen.ddp.digests import DamagedError
+    from slurmgen.ddp.train.checkpoints import index
+    from slurmgen.ddp.train.checkpoints.digests import DamagedError
 
     (tmp_path / ".metadata").write_bytes(data)
     with pytest.raises(DamagedError, match=r"its \.metadata"):
@@ -85,8 +85,8 @@ def test_what_is_no_index(tmp_path: Path, data: bytes) -> None:
 
 
 def test_an_index_that_leads_out_of_its_folder(tmp_path: Path) -> None:
-    from slurmgen.ddp import index
-    from slurmgen.ddp.digests import DamagedError
+    from slurmgen.ddp.train.checkpoints import index
+    from slurmgen.ddp.train.checkpoints.digests import DamagedError
 
     metadata = saved(tmp_path)
     for info in metadata.storage_data.values():
@@ -101,7 +101,7 @@ def test_a_pickle_in_place_of_a_tensor_runs_nothing(tmp_path: Path) -> None:
     import torch
     from torch.distributed.checkpoint.metadata import BytesStorageMetadata
 
-    from slurmgen.ddp import folders
+    from slurmgen.ddp.train.checkpoints import folders
 
     metadata = saved(tmp_path)
     metadata.state_dict_metadata["weight"] = BytesStorageMetadata()

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp import failures, ports
-from slurmgen.ddp.failures import Failure, Inquest
-from slurmgen.ddp.hub import Hub, Peer
-from slurmgen.ddp.secret import Token
-from slurmgen.ddp.spoke import Spoke
+from slurmgen.ddp.watch import failures, ports
+from slurmgen.ddp.watch.failures import Failure, Inquest
+from slurmgen.ddp.watch.hub import Hub, Peer
+from slurmgen.ddp.watch.secret import Token
+from slurmgen.ddp.watch.spoke import Spoke
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from slurmgen.ddp.wire import Message
+    from slurmgen.ddp.watch.wire import Message
 
 
 def me(rank: int) -> Message:

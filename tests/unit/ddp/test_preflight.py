@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp import preflight
 from slurmgen.ddp.failure import LaunchError
-from slurmgen.ddp.identity import Identity, resolve_identity
+from slurmgen.ddp.launch import preflight
+from slurmgen.ddp.launch.identity import Identity, resolve_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp import meter
-from slurmgen.ddp.meter import Meter, Spread
-from slurmgen.ddp.progress import Progress
+from slurmgen.ddp.measure import meter
+from slurmgen.ddp.measure.meter import Meter, Spread
+from slurmgen.ddp.train.progress import Progress
 from slurmgen.ddp.wording import duration, percent, rate
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 BEGIN = """
 import os, signal, sys
 sys.modules["torch"] = None
-from slurmgen.ddp import signals
+from slurmgen.ddp.launch import signals
 def send(name):
     os.kill(os.getpid(), getattr(signal, name))
 signals.install({"SLURMGEN_SIGNAL": "USR2"})
@@ -24,7 +24,7 @@ def run(code: str) -> int:
 
 def test_names() -> None:
     from slurmgen.ddp.failure import LaunchError
-    from slurmgen.ddp.signals import asked_for
+    from slurmgen.ddp.launch.signals import asked_for
 
     assert asked_for({}) is asked_for({"SLURMGEN_SIGNAL": ""}) is None
     assert asked_for({"SLURMGEN_SIGNAL": "USR1"}) is signal.SIGUSR1

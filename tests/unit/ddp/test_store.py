@@ -21,13 +21,13 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def store(folder: Path, keep: int = 3) -> Any:
-    from slurmgen.ddp.store import Store
+    from slurmgen.ddp.train.checkpoints.store import Store
 
     return Store(folder, keep)
 
 
 def writer(folder: Path, keep: int = 3) -> Any:
-    from slurmgen.ddp.store import Writer
+    from slurmgen.ddp.train.checkpoints.store import Writer
 
     return Writer(store(folder, keep))
 
@@ -99,7 +99,7 @@ def damage(path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["bit flip", "torn", "truncated", "longer", "empty"])
 def test_damage_is_noticed_and_the_one_before_used(tmp_path: Path, how: str) -> None:
-    from slurmgen.ddp.digests import DamagedError
+    from slurmgen.ddp.train.checkpoints.digests import DamagedError
 
     own = store(tmp_path)
     own.write(1, "one")
@@ -117,7 +117,7 @@ def test_damage_is_noticed_and_the_one_before_used(tmp_path: Path, how: str) -> 
 
 
 def test_every_single_bit_counts(tmp_path: Path) -> None:
-    from slurmgen.ddp.digests import DamagedError
+    from slurmgen.ddp.train.checkpoints.digests import DamagedError
 
     own = store(tmp_path)
     done = own.write(1, [1])
@@ -174,7 +174,7 @@ def test_a_write_that_fails_in_the_middle(
 ) -> None:
     import torch
 
-    from slurmgen.ddp import digests as module
+    from slurmgen.ddp.train.checkpoints import digests as module
 
     own = writer(tmp_path)
     assert own.write(1, lambda: "one")
@@ -253,7 +253,7 @@ PROGRAM = """
 import resource, signal, sys
 from pathlib import Path
 import torch
-from slurmgen.ddp.store import Store, Writer
+from slurmgen.ddp.train.checkpoints.store import Store, Writer
 
 folder, size = Path(sys.argv[1]), int(sys.argv[2])
 writer = Writer(Store(folder, 3))

@@ -27,8 +27,10 @@ TIMEOUT_S = 20
 # As entry.py and group.py do it: who is it, fork, meet; then the body of the test.
 RANK = """
 import os, signal, sys, time
-from slurmgen.ddp import failure, fork, log, preflight, signals, supervised
-from slurmgen.ddp.identity import resolve_identity
+from slurmgen.ddp import failure, log
+from slurmgen.ddp.launch import fork, preflight, signals
+from slurmgen.ddp.watch import supervised
+from slurmgen.ddp.launch.identity import resolve_identity
 
 identity = resolve_identity(os.environ)
 log.speak_as(identity.rank)

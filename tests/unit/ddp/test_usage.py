@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.ddp import usage
-from slurmgen.ddp.cpu_counters import cpu_seconds
-from slurmgen.ddp.devices import Seat
-from slurmgen.ddp.gpu_counters import NoCounterError, Reading
-from slurmgen.ddp.usage_summary import RankUsage, path_of_file, summarise, to_json
+from slurmgen.ddp.launch.devices import Seat
+from slurmgen.ddp.measure import usage
+from slurmgen.ddp.measure.cpu_counters import cpu_seconds
+from slurmgen.ddp.measure.gpu_counters import NoCounterError, Reading
+from slurmgen.ddp.measure.usage_summary import RankUsage, path_of_file, summarise, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.commands import import_script as verb
+from slurmgen.cli.commands import import_script as verb
 from slurmgen.errors import EXIT_USAGE, UsageError
 
 if TYPE_CHECKING:

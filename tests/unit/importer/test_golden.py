@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.commands.pipeline import plan_job, render_job
 from slurmgen.importer import import_script
-from slurmgen.source import parse_yaml
+from slurmgen.jobfile.source import parse_yaml
+from slurmgen.script.pipeline import plan_job, render_job
 from tests.golden.scripts import expected
 
 if TYPE_CHECKING:

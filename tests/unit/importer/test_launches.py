@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slurmgen.importer import import_script
-from slurmgen.source import parse_yaml
+from slurmgen.jobfile.source import parse_yaml
 
 FOUR = "#SBATCH --nodes=1 --ntasks-per-node=4 --gres=gpu:4 --cpus-per-task=8\n"
 ONE = "#SBATCH --gres=gpu:1 --cpus-per-task=8\n"

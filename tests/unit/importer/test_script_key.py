@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from slurmgen.agreement import check_script
+from slurmgen.cli.commands import plan as plan_verb
+from slurmgen.cli.commands import run as run_verb
 from slurmgen.cluster.profile import Gpus, Profile
-from slurmgen.commands import plan as plan_verb
-from slurmgen.commands import run as run_verb
 from slurmgen.errors import InvalidInput, UsageError
-from slurmgen.plan import resolve
-from slurmgen.render import render
-from slurmgen.spec.job import JobSpec
+from slurmgen.jobfile.job import JobSpec
+from slurmgen.script.agreement import check_script
+from slurmgen.script.plan import resolve
+from slurmgen.script.render import render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurmgen.slurm.refusals import is_refusal, is_unreached
+from slurmgen.slurm.live.refusals import is_refusal, is_unreached
 
 FAILED = "sbatch: error: Batch job submission failed: "
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurmgen.errors import UnavailableError
-from slurmgen.slurm.sbatch import State, _parse_state, exit_status
+from slurmgen.slurm.live.sbatch import State, _parse_state, exit_status
 
 # The same first lines on 20.11.4, 22.05.8, 24.11.5 and 26.05.5.
 RECORD = """\

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.slurm import journal
-from slurmgen.slurm.call import TimedOut, call
-from slurmgen.slurm.sbatch import Submitted, read_id
-from slurmgen.slurm.whereabouts import Job, _read
+from slurmgen.slurm.live import journal
+from slurmgen.slurm.live.call import TimedOut, call
+from slurmgen.slurm.live.sbatch import Submitted, read_id
+from slurmgen.slurm.live.whereabouts import Job, _read
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-from slurmgen.ddp.failures import Failure, words
+from slurmgen.ddp.watch.failures import Failure, words
 
 said = """Traceback (most recent call last):
   File "train.py", line 31, in <module>

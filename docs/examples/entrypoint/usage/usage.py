@@ -1,4 +1,4 @@
-from slurmgen.ddp.usage_summary import RankUsage, summarise
+from slurmgen.ddp.measure.usage_summary import RankUsage, summarise
 
 
 def rank(number: int, *, waits: float, busy: float) -> RankUsage:

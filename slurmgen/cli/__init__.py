@@ -1,0 +1,1 @@
+"""The command line: what is typed, what runs it, and what is printed."""

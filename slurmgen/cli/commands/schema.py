@@ -1,0 +1,15 @@
+"""slurmgen schema: JSON Schema for editors and other tools."""
+
+from __future__ import annotations
+
+from slurmgen.cli import report
+from slurmgen.errors import EXIT_OK, UsageError
+from slurmgen.jobfile.schema import KINDS, schema_text
+
+
+def run(kind: str) -> int:
+    """Print the schema of a job file or of a cluster profile."""
+    if kind not in KINDS:
+        raise UsageError(f'there is no schema "{kind[:60]}"', fix=f"write {' or '.join(KINDS)}")
+    report.out(schema_text(kind))
+    return EXIT_OK

@@ -1,0 +1,1 @@
+"""Checkpoints on disk, each complete and proved so."""

@@ -1,0 +1,1 @@
+"""The supervisors beside the ranks: how a rank's failure or hang is seen, and told to all."""

@@ -1,0 +1,1 @@
+"""Other people's code: batch scripts, their shell code, and the programs that they start."""

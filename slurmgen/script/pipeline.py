@@ -1,0 +1,305 @@
+"""The way from a job file to a script, which several verbs share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from slurmgen.cli import report
+from slurmgen.cluster import generic
+from slurmgen.cluster.load import load_profile
+from slurmgen.diagnostics import of_refusal
+from slurmgen.errors import InvalidInput, Refusal, SlurmgenError, UnavailableError, UsageError
+from slurmgen.jobfile.load import load_job
+from slurmgen.jobfile.project import project_root, project_templates
+from slurmgen.jobfile.refusals import Refusals
+from slurmgen.jobfile.source import Source, at_key, decode, parse_yaml, read_text
+from slurmgen.script import stamp
+from slurmgen.script.plan import JobPlan, PlanError, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from slurmgen.cluster.profile import Profile
+    from slurmgen.diagnostics import Diagnostic
+    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.lint.job import Job
+    from slurmgen.lint.origin import Origin
+
+
+class Planned(NamedTuple):
+    """A job file all the way to its plan.
+
+    text: the file's own. given: its keys and values, with what `--set` changed of them.
+    """
+
+    spec: JobSpec
+    profile: Profile
+    plan: JobPlan
+    source: Source
+    root: Path
+    text: str
+    given: Mapping[str, Any]
+
+
+def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] = ()) -> Planned:
+    """Read, validate and resolve the job file `job` (`-`: standard input).
+
+    Raises InvalidInput with every error, UsageError, UnavailableError.
+    """
+    path, root = Path(job), job_folder(job)
+    if job == "-":
+        text, name = decode(read_stdin(), _STDIN), _STDIN
+    else:
+        text, name = read_text(path), job
+    profile = profile_for(cluster, root)
+    loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
+    try:
+        plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
+    except PlanError as error:
+        found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
+        raise InvalidInput(found) from None
+    _note_all(plan.notes)
+    _note_job(loaded.spec, profile, plan)
+    if loaded.spec.job_name is None:
+        _check_default_name(plan.job_name, job)
+    return Planned(loaded.spec, profile, plan, loaded.source, root, text, loaded.given)
+
+
+def job_folder(job: str) -> Path:
+    """The project to which a job file belongs; of standard input, the one around."""
+    return project_root(Path("job.yaml" if job == "-" else job))
+
+
+def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned:
+    """The same of keys that come from Python; their errors have no line.
+
+    Raises InvalidInput with every error, UsageError, UnavailableError.
+    """
+    from slurmgen.jobfile.load import load_keys
+
+    root = project_root(Path("job.yaml"))
+    profile = profile_for(cluster, root)
+    loaded = load_keys(keys, "Job(…)", defaults=profile.defaults)
+    try:
+        plan = resolve(loaded.spec, profile)
+    except PlanError as error:
+        found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
+        raise InvalidInput(found) from None
+    _note_job(loaded.spec, profile, plan)
+    return Planned(loaded.spec, profile, plan, loaded.source, root, "", loaded.given)
+
+
+def profile_for(cluster: str | None, root: Path) -> Profile:
+    """The profile of a name or a file, `generic` where there is none; says what is doubtful."""
+    profile = load_profile(cluster or generic.NAME, root)
+    if profile is not generic.PROFILE:
+        from slurmgen.cluster import advice
+
+        _note_all(advice.of_profile(profile))
+    return profile
+
+
+def recognised(job: str) -> str | None:
+    """The cluster on which this runs, where a profile says how one knows it."""
+    import socket
+
+    from slurmgen.cluster.detect import recognise
+
+    found = recognise(job_folder(job), os.environ, socket.gethostname())
+    if found is None:
+        return None
+    report.note(f"slurmgen: this is {found.name} ({found.sign}); --cluster NAME says otherwise")
+    return found.name
+
+
+def job_file_of(script: Path, text: str) -> Path | None:
+    """The job file that a script was rendered from: beside it, and neither has changed since."""
+    from slurmgen.script import stamp_reader
+
+    said = stamp_reader.read(text)
+    if said is None or Path(said.source).name != said.source:
+        return None
+    path = script.parent / said.source
+    try:
+        data = parse_yaml(read_text(path), str(path)).data
+    except (SlurmgenError, ValueError):
+        return None
+    same = stamp.hash_of(data) == said.job and stamp_reader.is_as_rendered(text, said)
+    return path if same else None
+
+
+def diff(before: str, after: str, before_name: str, after_name: str) -> str:
+    """Two rendered scripts compared; their stamps are shown where nothing else differs."""
+    from slurmgen.script import stamp_reader
+
+    first, second = stamp_reader.shortened(before), stamp_reader.shortened(after)
+    if first == second:
+        first, second = before, after
+    return report.diff(first, second, before_name, after_name)
+
+
+def origin_of(script: Path, text: str) -> Origin | None:
+    """What tells of each line of a script from which line of the job file beside it comes.
+
+    None where either has changed since, or other keys came from the command line.
+    """
+    from slurmgen.lint.origin import Origin
+    from slurmgen.script import stamp_reader
+
+    path, said = job_file_of(script, text), stamp_reader.read(text)
+    if path is None or said is None or said.overrides:
+        return None
+    root = job_folder(str(path))
+    try:
+        profile = load_profile(said.cluster, root)
+        yaml = read_text(path)
+        loaded = load_job(yaml, str(path), defaults=profile.defaults)
+        plan = resolve(loaded.spec, profile, source=said.source)
+    except (SlurmgenError, PlanError):
+        return None
+    return Origin(plan, loaded.source, text, yaml)
+
+
+def since(script: str, planned: Planned) -> str:
+    """What has changed since a script was rendered, for the end of a sentence."""
+    from slurmgen.script import stamp_reader
+
+    changed = stamp_reader.changes(script, planned.source.data)
+    return f": {changed} since it was rendered" if changed else ""
+
+
+def require_ranks(plan: JobPlan, verb: str) -> None:
+    """Raises UsageError for a job of which nobody knows what ranks it starts."""
+    if plan.script is not None:
+        raise UsageError(
+            f"{verb}: the job has a script of its own, and what that starts is not known",
+            fix="write command: in place of script:, and launcher: for how it is started",
+        )
+
+
+_STDIN = "<stdin>"
+
+
+def read_stdin() -> bytes:
+    """Everything on standard input; raises UsageError where it is closed, UnavailableError."""
+    # None: the shell closed it (`<&-`).
+    if sys.stdin is None:
+        raise UsageError("standard input is closed", fix="name a file in place of -")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise UnavailableError(
+            f"cannot read standard input: {error.strerror}", fix="name a file in place of -"
+        ) from error
+
+
+def _check_default_name(name: str, job: str) -> None:
+    """Raises UsageError for a file whose name can't be the job's."""
+    from slurmgen.jobfile.readers import name as read_name
+
+    try:
+        read_name(name)
+    except Refusal as refusal:
+        raise UsageError(
+            f"the file's name, {job!r}, can't be the job's: {refusal.what}",
+            fix="add job_name: to it, or rename the file",
+        ) from None
+
+
+def _note_job(spec: JobSpec, profile: Profile, plan: JobPlan) -> None:
+    if profile is not generic.PROFILE:
+        from slurmgen.cluster import advice
+
+        _note_all(advice.of_job(spec, profile, plan))
+
+
+def _note_all(doubts: Iterable[str]) -> None:
+    for doubt in doubts:
+        report.note(f"slurmgen: {doubt}")
+
+
+def render_job(planned: Planned) -> str:
+    """The script of a plan, with the project's own templates.
+
+    Raises InvalidInput, also where a template changed what the plan decided.
+    """
+    from slurmgen.script.render import check_size, render
+
+    templates = project_templates(planned.root)
+    try:
+        text = render(planned.plan, templates=templates)
+        script = _stamped(text, planned)
+        check_size(script)
+    except Refusal as refusal:
+        place, length = planned.source.locate(())
+        raise InvalidInput([of_refusal(refusal, place, length)]) from None
+    except Refusals as error:
+        found = [at_key(p.key, p.refusal, planned.source) for p in error.problems]
+        raise InvalidInput(found) from None
+    except InvalidInput as error:
+        raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
+    if templates is not None:
+        from slurmgen.script.agreement import check_script
+
+        try:
+            check_script(text, planned.plan)
+        except InvalidInput as error:
+            raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
+        _note_ejected(planned.plan.template, templates)
+    return script
+
+
+def _stamped(text: str, planned: Planned) -> str:
+    source = planned.source
+    return stamp.stamped(
+        text,
+        planned.plan,
+        planned.given,
+        own=source.data,
+        overrides=(
+            ".".join(map(str, key))
+            for key, origin in source.elsewhere.items()
+            if origin.startswith("--set ")
+        ),
+    )
+
+
+def as_linted(planned: Planned, text: str, *, slurm: str | None = None) -> Job:
+    """The rendered script as lint sees it; what it finds is said of the job file."""
+    from slurmgen.lint.job import load_rendered
+    from slurmgen.lint.origin import Origin
+
+    origin = Origin(planned.plan, planned.source, text, planned.text)
+    return load_rendered(origin, slurm=slurm, profile=planned.profile, root=planned.root)
+
+
+def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
+    """The job's own `template:` as the place, where it names none that exists, else beside it."""
+    place, length = planned.source.locate(("template",))
+    if found.message == f'there is no template "{planned.plan.template}.sbatch.j2"':
+        return found._replace(location=place, length=length)
+    if found.location.path == f"{planned.plan.template}.sbatch.j2":
+        file = planned.root / "templates" / found.location.path
+        if file.is_file():
+            path = os.path.relpath(file)
+            found = found._replace(location=found.location._replace(path=path))
+    if not planned.source.has(("template",)):
+        return found
+    return found._replace(also=(*found.also, place))
+
+
+def _note_ejected(template: str, templates: Path) -> None:
+    """A line where the built-in template has changed since the project took its copy."""
+    from slurmgen.script.templates import ejected
+
+    path = templates / f"{template}{ejected.SUFFIX}"
+    stamp = ejected.stamp_of_file(path)
+    if stamp is not None and ejected.has_changed(stamp):
+        report.note(
+            f"slurmgen: {os.path.relpath(path)} was ejected from slurmgen {stamp.version}, and "
+            f"{stamp.original} has changed since"
+        )
+        report.note(f"  = fix: slurmgen template show --diff {template}")

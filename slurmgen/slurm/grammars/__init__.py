@@ -1,0 +1,1 @@
+"""Slurm's grammars, a module each: times, sizes, lists of hosts, dependencies and so on."""
