@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from slurmgen.errors import Refusal
+from typing import NamedTuple
 
 
 class Location(NamedTuple):
@@ -64,17 +61,3 @@ class Diagnostic(NamedTuple):
 def order(diagnostic: Diagnostic) -> tuple[Location, str, str]:
     """What diagnostics are sorted by: place, then code."""
     return diagnostic.location, diagnostic.code, diagnostic.message
-
-
-def of_refusal(refusal: Refusal, location: Location, length: int = 1) -> Diagnostic:
-    """The Diagnostic of a Refusal whose place is now known."""
-    return Diagnostic(
-        location,
-        "invalid-value",
-        "SG004",
-        ERROR,
-        refusal.what,
-        refusal.why,
-        refusal.fix,
-        length,
-    )

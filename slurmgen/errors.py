@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slurmgen.diagnostics import ERROR, Diagnostic
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slurmgen.diagnostics import Diagnostic
+    from slurmgen.diagnostics import Location
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -96,3 +98,9 @@ class Refusal(ValueError):
         self.fix = fix
         # Where in the value it is, for a reader of a whole list that knows no more.
         self.inner: tuple[int, ...] = ()
+
+    def at(self, location: Location, length: int = 1) -> Diagnostic:
+        """What is said of it once its place is known."""
+        return Diagnostic(
+            location, "invalid-value", "SG004", ERROR, self.what, self.why, self.fix, length
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from slurmgen.diagnostics import ERROR, Diagnostic, of_refusal
+from slurmgen.diagnostics import ERROR, Diagnostic
 from slurmgen.errors import InvalidInput, Refusal
 from slurmgen.jobfile.hints import FOREIGN_KEYS
 from slurmgen.jobfile.job import JobSpec
@@ -69,7 +69,7 @@ def _diagnose(
         return [_unknown_key(location, model, source)]
     refusal = cause if isinstance(cause, Refusal) else _explain(detail, location)
     place, length = source.locate((*location, *refusal.inner))
-    return [of_refusal(refusal, place, length)]
+    return [refusal.at(place, length)]
 
 
 def _key_path(loc: tuple[int | str, ...], data: Any) -> KeyPath:

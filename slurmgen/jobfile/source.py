@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from slurmgen.diagnostics import ERROR, Diagnostic, Location, of_refusal
+from slurmgen.diagnostics import ERROR, Diagnostic, Location
 from slurmgen.errors import InvalidInput, Refusal, UnavailableError
 from slurmgen.files import read_bytes
 
@@ -93,7 +93,7 @@ def at_key(key: str | KeyPath, refusal: Refusal, source: Source) -> Diagnostic:
     place, length = source.locate(
         path, at_key=path[0] in ("env", "sbatch", "vars") and len(path) > 1
     )
-    return of_refusal(refusal, place, length)
+    return refusal.at(place, length)
 
 
 def read_text(path: Path) -> str:

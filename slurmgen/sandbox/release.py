@@ -15,11 +15,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.sandbox import deadlines, inside
-from slurmgen.sandbox.deadlines import Deadline
 from slurmgen.sandbox.isolation import mount, unshare_mounts
 
 if TYPE_CHECKING:
@@ -44,6 +42,8 @@ PROGRAMS = {
 MOUNTS = "run as root, or in a container that allows mounts (docker run --privileged)"
 """What to do where `show()` can't."""
 
+# Run by its path, and itself what imports this module.
+_INSIDE = Path(__file__).with_name("inside.py")
 _PACKAGES = ("slurmctld", "slurmd", "slurmdbd", "slurm-client", "munge")
 _PLUGINS = "slurm-wlm"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -53,7 +53,6 @@ _MIRROR = "http://deb.debian.org/debian"
 _LAYOUT = "2"
 # Root's, in the place where other users may read it: its own cache is closed to them.
 _ROOTS = Path("/var/cache/slurmgen/slurm", _LAYOUT)
-_POLL_SECONDS = 0.1
 _MS_RDONLY = 1
 _MS_BIND = 4096
 
@@ -73,19 +72,11 @@ def is_shown(version: str) -> bool:
     return version in ("", os.environ.get(ENTERED))
 
 
-def command(version: str, argv: Sequence[str], *, parent: int | None = None) -> list[str]:
-    """`argv` as it is, or so that it sees Slurm `version`, where this process doesn't yet.
-
-    parent: the process that starts it, and that it is not to outlive; None if it may.
-    """
+def command(version: str, argv: Sequence[str]) -> list[str]:
+    """`argv` as it is, or so that it sees Slurm `version`, where this process doesn't yet."""
     if is_shown(version):
-        if parent is None:
-            return list(argv)
-        tree = ""
-    else:
-        tree = str(unpacked(version))
-    about = [tree] if parent is None else [tree, str(parent)]
-    return [sys.executable, "-I", "-S", inside.__file__, *about, "--", *argv]
+        return list(argv)
+    return [sys.executable, "-I", "-S", str(_INSIDE), str(unpacked(version)), "--", *argv]
 
 
 def show(tree: Path) -> None:
@@ -125,7 +116,7 @@ def unpacked(version: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     tree = cache / version
     with (cache / f".{version}.lock").open("w") as lock:
-        _lock(lock, version)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if not tree.is_dir():
             # What a kill left behind; the last program that was started may still write there.
             for remains in cache.glob(f".{version}.*"):
@@ -134,22 +125,6 @@ def unpacked(version: str) -> Path:
             with tempfile.TemporaryDirectory(prefix=f".{version}.", dir=cache) as folder:
                 _make(version, suite, Path(folder), tree)
     return tree
-
-
-def _lock(file: IO[str], version: str) -> None:
-    deadline = Deadline(deadlines.UNPACK, f"another slurmgen that unpacks Slurm {version}")
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if deadline.passed:
-                raise UnavailableError(
-                    f"another slurmgen has been unpacking Slurm {version} for too long",
-                    fix=f"end the process that has {file.name} open",
-                ) from error
-            deadline.pause(_POLL_SECONDS)
-        else:
-            return
 
 
 def _make(version: str, suite: str, folder: Path, tree: Path) -> None:
@@ -249,12 +224,7 @@ def _patchelf() -> str:
 def _call(argv: Sequence[str], environment: dict[str, str] | None = None) -> str:
     try:
         done = subprocess.run(
-            argv,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=deadlines.PACKAGES,
-            check=False,
+            argv, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{argv[0]}: {error}", fix="look at what it says") from error

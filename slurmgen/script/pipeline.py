@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from slurmgen.cli import report
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
-from slurmgen.diagnostics import of_refusal
 from slurmgen.errors import InvalidInput, Refusal, SlurmgenError, UnavailableError, UsageError
 from slurmgen.jobfile.load import load_job
 from slurmgen.jobfile.project import project_root, project_templates
@@ -235,7 +234,7 @@ def render_job(planned: Planned) -> str:
         check_size(script)
     except Refusal as refusal:
         place, length = planned.source.locate(())
-        raise InvalidInput([of_refusal(refusal, place, length)]) from None
+        raise InvalidInput([refusal.at(place, length)]) from None
     except Refusals as error:
         found = [at_key(p.key, p.refusal, planned.source) for p in error.problems]
         raise InvalidInput(found) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from slurmgen.cli import report
 from slurmgen.cli.commands import check_script
 from slurmgen.cli.commands.lint import FORMATS
-from slurmgen.diagnostics import ERROR, WARNING, of_refusal
+from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
@@ -213,7 +213,7 @@ def _of_slurm(said: str, locate: Callable[[str], tuple[Location, int]]) -> Diagn
         why="; ".join(lines[:-1]) or "sbatch --test-only says so, and gives no other reason",
         fix="slurmgen cluster detect shows what this cluster has and allows",
     )
-    found = of_refusal(refusal, place, length)
+    found = refusal.at(place, length)
     return found._replace(rule=REFUSED[0], code=REFUSED[1])
 
 

@@ -11,22 +11,19 @@ is one, and how it is mended.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from torch.distributed import HashStore
 
 from slurmgen.ddp.checks import devices, gradients, loader_workers, same_data
 from slurmgen.ddp.checks.exchange import Exchange
-from slurmgen.ddp.checks.facts import Facts
 from slurmgen.ddp.checks.watch import Watch
 
 if TYPE_CHECKING:
     import torch
 
+    from slurmgen.ddp.checks.facts import Check
     from slurmgen.ddp.launch.identity import Identity
-
-Check = Callable[[Sequence[Facts]], Iterator[str]]
 
 CHECKS: dict[str, Check] = {
     "same-data": same_data.check,

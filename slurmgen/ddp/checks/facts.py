@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -96,6 +97,10 @@ class Facts:
             for one in data["optimizers"]
         ]
         return cls(**data)
+
+
+Check = Callable[[Sequence[Facts]], Iterator[str]]
+"""What is wrong, in words, by the facts of all ranks."""
 
 
 def _sample(data: dict[str, Any] | None) -> Sample | None:

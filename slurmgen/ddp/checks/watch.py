@@ -21,7 +21,7 @@ from slurmgen.ddp import log
 from slurmgen.ddp.checks import contents, fingerprint
 from slurmgen.ddp.checks.data_parallel import DataParallel
 from slurmgen.ddp.checks.epochs import Epochs, sampler_of
-from slurmgen.ddp.checks.facts import COMPARED, Batch, Facts
+from slurmgen.ddp.checks.facts import COMPARED, Batch, Check, Facts
 from slurmgen.ddp.checks.patches import around
 from slurmgen.ddp.checks.saves import Saves
 from slurmgen.ddp.checks.wrappers import Wrappers
@@ -30,7 +30,6 @@ from slurmgen.ddp.launch.devices import describe_seat
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from slurmgen.ddp.checks import Check
     from slurmgen.ddp.checks.exchange import Exchange
     from slurmgen.ddp.checks.wrappers import Sorted
     from slurmgen.ddp.launch.identity import Identity
