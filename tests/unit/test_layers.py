@@ -7,15 +7,91 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "slurmgen"
 QUICKSTART = "configs/jobs/quickstart.yaml"
 
-# Everything before slurm/ is pure: no process, no cluster, no terminal, no torch.
+# What each room may import of the others, at any time and for any purpose, types too. Above and
+# below: nothing here imports what stands further down in this table.
+LOOSE = ("diagnostics", "errors", "files", "resources")
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "diagnostics": (),
+    "errors": ("diagnostics",),
+    "files": ("errors",),
+    "resources": ("errors",),
+    "ddp": (),
+    "slurm": LOOSE,
+    "jobfile": (*LOOSE, "slurm"),
+    "cluster": (*LOOSE, "slurm", "jobfile"),
+    "script": (*LOOSE, "slurm", "jobfile", "cluster"),
+    "reading": (*LOOSE, "slurm"),
+    "lint": (*LOOSE, "slurm", "jobfile", "cluster", "script", "reading"),
+    "importer": (*LOOSE, "slurm", "jobfile", "cluster", "script", "reading"),
+    "sandbox": (*LOOSE, "slurm", "jobfile", "cluster", "script", "reading"),
+    "cli": (
+        *LOOSE,
+        "slurm",
+        "jobfile",
+        "cluster",
+        "script",
+        "reading",
+        "lint",
+        "importer",
+        "sandbox",
+    ),
+    "api": (*LOOSE, "jobfile", "cluster", "script", "lint", "cli"),
+    "__main__": ("cli",),
+}
+# What doesn't keep to it yet: importing module -> imported ones. Only ever shorter.
+NOT_YET: dict[str, tuple[str, ...]] = {
+    "cluster.advice": ("script.plan",),
+    "cluster.limits": ("script.launchers", "script.plan"),
+    "cluster.live.verdict": ("script.plan",),
+    "jobfile.checks": ("script.launchers",),
+    "jobfile.quick": ("script.launchers",),
+    "jobfile.schema": ("cluster.profile.schema",),
+    "script.pipeline": ("cli.report", "lint.job", "lint.origin"),
+}
+# Modules that import each other in a circle, lazily or for types. Only ever fewer.
+CIRCLES_YET: tuple[frozenset[str], ...] = (
+    frozenset({"jobfile.options", "jobfile.readers"}),
+    frozenset({"jobfile.checks", "jobfile.job", "jobfile.quick", "script.launchers"}),
+    frozenset({"cluster.checks", "cluster.profile", "cluster.profile.model"}),
+    frozenset(
+        {
+            "cluster.additions",
+            "cluster.bounds",
+            "cluster.conditions",
+            "cluster.limits",
+            "script.cost",
+            "script.picture",
+            "script.placement",
+            "script.plan",
+            "script.render",
+            "script.templates.reads",
+        }
+    ),
+    frozenset(
+        {
+            "lint.facts.endpoints",
+            "lint.facts.presence",
+            "lint.facts.python",
+            "lint.facts.settings",
+            "lint.job",
+        }
+    ),
+    frozenset({"cli.commands.completion", "cli.main", "cli.verbs"}),
+    frozenset({"ddp.train.checkpoints.folders", "ddp.train.checkpoints.store"}),
+)
+
+# Everything before slurm/live/ is pure: no process, no cluster, no terminal, no torch.
 PURE = (
     "script.agreement",
     "script.own_directives",
@@ -179,6 +255,87 @@ def complaints(path: Path, banned: tuple[str, ...]) -> list[str]:
         for module, line in imports_of(path)
         if any(is_inside(module, name) for name in banned)
     ]
+
+
+def graph() -> dict[str, set[str]]:
+    """What each module imports of the others; of the package itself only the version is asked."""
+    modules = {module_name(path): path for path in SOURCES}
+    found: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        named = set()
+        for imported, _ in imports_of(path):
+            name = imported
+            while name not in modules and "." in name:
+                name = name.rpartition(".")[0]
+            named.add(name)
+        found[module] = {name for name in named & set(modules) if name not in (module, "slurmgen")}
+    del found["slurmgen"]
+    return found
+
+
+def circles(imports: Mapping[str, Iterable[str]]) -> list[frozenset[str]]:
+    """The largest sets of modules of which each reaches each other (Tarjan's algorithm)."""
+    found: list[frozenset[str]] = []
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    waiting: list[str] = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        waiting.append(module)
+        for other in sorted(imports[module]):
+            if other not in number:
+                visit(other)
+            if other in waiting:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == number[module]:
+            start = waiting.index(module)
+            members = frozenset(waiting[start:])
+            del waiting[start:]
+            if len(members) > 1:
+                found.append(members)
+
+    for module in sorted(imports):
+        if module not in number:
+            visit(module)
+    return found
+
+
+def room_of(module: str) -> str:
+    """`jobfile` for slurmgen.jobfile.job, `api` for slurmgen.api."""
+    return module.split(".")[1]
+
+
+def test_a_room_imports_what_is_below_it() -> None:
+    wrong: dict[str, list[str]] = {}
+    for module, imported in graph().items():
+        room = room_of(module)
+        for other in sorted(imported):
+            if room_of(other) not in (room, *MAY_IMPORT[room]):
+                wrong.setdefault(module.removeprefix("slurmgen."), []).append(
+                    other.removeprefix("slurmgen.")
+                )
+    assert {module: tuple(imported) for module, imported in wrong.items()} == NOT_YET
+
+
+def test_the_rooms_stand_in_layers() -> None:
+    """No circle is possible between rooms that keep to the table."""
+    assert circles({room: MAY_IMPORT[room] for room in MAY_IMPORT}) == []
+    assert {room_of(module) for module in graph()} == set(MAY_IMPORT)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    found = {frozenset(m.removeprefix("slurmgen.") for m in ring) for ring in circles(graph())}
+    assert sorted(map(sorted, found)) == sorted(map(sorted, CIRCLES_YET))
+
+
+def test_few_modules_are_loose_at_the_top() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= 8
+
+
+def test_what_a_circle_is() -> None:
+    assert circles({"a": ["b"], "b": ["c"], "c": ["b"], "d": ["a", "c"]}) == [frozenset("bc")]
+    assert circles({"a": ["b"], "b": []}) == []
 
 
 @pytest.mark.parametrize("path", [p for p in SOURCES if is_part(p, PURE)], ids=module_name)
