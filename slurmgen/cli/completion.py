@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.cli import helptext
+from slurmgen.cli import helptext, verbs
 from slurmgen.errors import SlurmgenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from slurmgen.cli.verbs import Argument, Option
 
 WORDS, PATHS, FILES = "words", "paths", "files"
 
@@ -40,10 +42,10 @@ class Offer(NamedTuple):
 NOTHING = Offer(WORDS)
 
 
-def offer(command: Any, words: Sequence[str]) -> Offer:
-    """What may stand in place of the last of the words behind `slurmgen`, a command of Typer's."""
+def offer(words: Sequence[str]) -> Offer:
+    """What may stand in place of the last of the words behind `slurmgen`."""
     *before, last = words or [""]
-    place = _Place(command)
+    place = _Place()
     for word in before:
         if not place.passed(word):
             return NOTHING
@@ -53,12 +55,12 @@ def offer(command: Any, words: Sequence[str]) -> Offer:
 class _Place:
     """Where one is in a command line."""
 
-    def __init__(self, command: Any) -> None:
-        self.command = command
+    def __init__(self) -> None:
+        self.verb = verbs.ALL
         self.given: list[str] = []
         self.positions = 0
         # The option whose value comes next; whether `--` has ended all options.
-        self.option: Any = None
+        self.option: Option | None = None
         self.ended = False
 
     def passed(self, word: str) -> bool:
@@ -89,13 +91,12 @@ class _Place:
                 return NOTHING
             kind, values = _values(option, value)
             return Offer(kind, tuple((f"{name}={one}", meaning) for one, meaning in values))
-        verbs = getattr(self.command, "commands", None)
-        if verbs is not None:
-            return _starting(((n, helptext.page(v, n).summary) for n, v in verbs.items()), word)
-        arguments = [p for p in self.command.params if p.param_type_name == "argument"]
+        if self.verb.verbs:
+            return _starting(((below.name, below.summary) for below in self.verb.verbs), word)
+        arguments = self.verb.arguments
         if self.positions < len(arguments):
             return _values(arguments[self.positions], word)
-        if arguments and arguments[-1].nargs == -1:
+        if arguments and arguments[-1].many:
             return _values(arguments[-1], word)
         return NOTHING
 
@@ -103,35 +104,29 @@ class _Place:
         return word.startswith("-") and word != "-" and not self.ended
 
     def _argument(self, word: str) -> bool:
-        verbs = getattr(self.command, "commands", None)
-        if verbs is None:
+        if not self.verb.verbs:
             self.positions += 1
             # `sandbox exec`: what stands behind the program is the program's own.
-            if self.command.context_settings.get("allow_interspersed_args") is False:
-                self.ended = True
+            self.ended = self.ended or self.verb.rest_is_its_own
             return True
-        self.command = verbs.get(word)
+        below = self.verb.below(word)
+        self.verb = below or self.verb
         self.given = []
-        return self.command is not None
+        return below is not None
 
-    def _found(self, name: str) -> Any:
-        for parameter in self.command.params:
-            if parameter.param_type_name == "option" and name in parameter.opts:
-                return parameter
-        return None
+    def _found(self, name: str) -> Option | None:
+        return next((option for option in self.verb.options if name in option.flags), None)
 
     def _options(self) -> list[tuple[str, str]]:
         found = []
-        for option in self.command.params:
-            names = [*option.opts, *option.secondary_opts]
-            if option.param_type_name != "option" or option.hidden:
-                continue
-            if option.multiple or not set(names) & set(self.given):
-                found += [(name, option.help or "") for name in names if name.startswith("--")]
+        for option in self.verb.options:
+            names = [*option.flags, *filter(None, [option.off])]
+            if option.many or not set(names) & set(self.given):
+                found += [(name, option.help) for name in names if name.startswith("--")]
         return [*found, ("--help", helptext.HELP[1])]
 
 
-def _values(parameter: Any, word: str) -> Offer:
+def _values(parameter: Argument | Option, word: str) -> Offer:
     metavar = parameter.metavar.strip("[]").removesuffix("...").rstrip(",")
     if metavar in _FILES:
         return Offer(FILES)

@@ -1,18 +1,18 @@
-"""What `--help` and the man pages say of a command: one text, read from its declaration.
-
-A command is what Typer makes of a function in `cli.py`; only what its parameters say of themselves
-is read, so that the text is the same whichever version of Typer is installed.
-"""
+"""What `--help` and the man pages say of a verb: one text, read from the table of verbs."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from slurmgen.cli.verbs import REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from slurmgen.cli.verbs import Argument, Option, Verb
 
 # Columns: as narrow as a terminal is taken to be, and as wide as text is easy to read.
 _NARROWEST, _WIDEST = 40, 80
@@ -44,30 +44,31 @@ class Page(NamedTuple):
     examples: tuple[Example, ...]
 
 
-def page(command: Any, path: str) -> Page:
-    """The help of a command of Typer's; path: the words that call it (`slurmgen sandbox up`)."""
-    verbs = getattr(command, "commands", {})
-    summary, _, more = (command.help or "").partition("\n\n")
-    arguments = [p for p in command.params if p.param_type_name == "argument"]
-    options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
-    pieces = [path, "[OPTIONS]", *map(_in_usage, arguments), *["COMMAND ..."] * bool(verbs)]
+def page(verb: Verb, path: str) -> Page:
+    """The help of a verb; path: the words that call it (`slurmgen sandbox up`)."""
+    pieces = [
+        path,
+        "[OPTIONS]",
+        *map(_in_usage, verb.arguments),
+        *["COMMAND ..."] * bool(verb.verbs),
+    ]
     return Page(
         command=path,
         usage=" ".join(pieces),
-        summary=_one_line(summary),
-        more=_one_line(more),
-        arguments=tuple((_name(p), _meaning(p)) for p in arguments),
-        options=(*((spelling(p), _meaning(p)) for p in options), HELP),
-        verbs=tuple((name, page(verb, name).summary) for name, verb in verbs.items()),
-        examples=tuple(_examples(command.epilog or "")),
+        summary=verb.summary,
+        more=verb.more,
+        arguments=tuple((p.metavar, _meaning(p)) for p in verb.arguments),
+        options=(*((spelling(p), _meaning(p)) for p in verb.options), HELP),
+        verbs=tuple((below.name, below.summary) for below in verb.verbs),
+        examples=tuple(map(_example, verb.examples)),
     )
 
 
-def pages(command: Any, path: str) -> Iterator[Page]:
-    """The help of a command and of all below it."""
-    yield page(command, path)
-    for name, verb in getattr(command, "commands", {}).items():
-        yield from pages(verb, f"{path} {name}")
+def pages(verb: Verb, path: str) -> Iterator[Page]:
+    """The help of a verb and of all below it."""
+    yield page(verb, path)
+    for below in verb.verbs:
+        yield from pages(below, f"{path} {below.name}")
 
 
 def columns() -> int:
@@ -90,40 +91,30 @@ def text(shown: Page, width: int) -> str:
     return "\n\n".join(parts)
 
 
-def spelling(option: Any) -> str:
+def spelling(option: Option) -> str:
     """`-o, --output FILE`, `--hooks / --no-hooks`; the short one first."""
-    names = ", ".join(sorted(option.opts, key=len))
-    if option.secondary_opts:
-        names += f" / {', '.join(option.secondary_opts)}"
+    names = ", ".join(sorted(option.flags, key=len))
+    if option.off:
+        names += f" / {option.off}"
     return names if option.is_flag else f"{names} {option.metavar}"
 
 
-def _in_usage(argument: Any) -> str:
-    name = _name(argument)
-    many = argument.nargs == -1
-    bare = name.removesuffix("...") + "..." * many
-    return bare if argument.required or name.startswith("[") else f"[{bare}]"
+def _in_usage(argument: Argument) -> str:
+    name = argument.metavar
+    bare = name.removesuffix("...") + "..." * argument.many
+    return bare if argument.default is REQUIRED or name.startswith("[") else f"[{bare}]"
 
 
-def _name(parameter: Any) -> str:
-    return str(parameter.metavar)
-
-
-def _meaning(parameter: Any) -> str:
+def _meaning(parameter: Argument | Option) -> str:
     default = parameter.default
-    if parameter.is_eager or callable(default) or default in (None, False, True, "", (), []):
-        return _one_line(parameter.help or "")
-    return f"{_one_line(parameter.help or '')} [default: {default}]".strip()
+    if default is REQUIRED or default in (None, True, "", ()):
+        return parameter.help
+    return f"{parameter.help} [default: {default}]"
 
 
-def _one_line(words: str) -> str:
-    return " ".join(words.split())
-
-
-def _examples(lines: str) -> Iterator[Example]:
-    for line in lines.splitlines():
-        command, _, remark = re.sub(r" {2,}", "\0", line.strip(), count=1).partition("\0")
-        yield Example(command, remark)
+def _example(line: str) -> Example:
+    command, _, remark = re.sub(r" {2,}", "\0", line, count=1).partition("\0")
+    return Example(command, remark)
 
 
 def _section(title: str, rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:

@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from slurmgen.errors import UnavailableError, UsageError
+from slurmgen.sandbox import deadlines
+from slurmgen.sandbox.deadlines import Deadline
 from slurmgen.sandbox.isolation import mount, unshare_mounts
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ _MIRROR = "http://deb.debian.org/debian"
 _LAYOUT = "2"
 # Root's, in the place where other users may read it: its own cache is closed to them.
 _ROOTS = Path("/var/cache/slurmgen/slurm", _LAYOUT)
+_POLL_SECONDS = 0.1
 _MS_RDONLY = 1
 _MS_BIND = 4096
 
@@ -72,11 +75,19 @@ def is_shown(version: str) -> bool:
     return version in ("", os.environ.get(ENTERED))
 
 
-def command(version: str, argv: Sequence[str]) -> list[str]:
-    """`argv` as it is, or so that it sees Slurm `version`, where this process doesn't yet."""
+def command(version: str, argv: Sequence[str], *, parent: int | None = None) -> list[str]:
+    """`argv` as it is, or so that it sees Slurm `version`, where this process doesn't yet.
+
+    parent: the process that starts it, and that it is not to outlive; None if it may.
+    """
     if is_shown(version):
-        return list(argv)
-    return [sys.executable, "-I", "-S", str(_INSIDE), str(unpacked(version)), "--", *argv]
+        if parent is None:
+            return list(argv)
+        tree = ""
+    else:
+        tree = str(unpacked(version))
+    about = [tree] if parent is None else [tree, str(parent)]
+    return [sys.executable, "-I", "-S", str(_INSIDE), *about, "--", *argv]
 
 
 def show(tree: Path) -> None:
@@ -116,7 +127,7 @@ def unpacked(version: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     tree = cache / version
     with (cache / f".{version}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _lock(lock, version)
         if not tree.is_dir():
             # What a kill left behind; the last program that was started may still write there.
             for remains in cache.glob(f".{version}.*"):
@@ -125,6 +136,22 @@ def unpacked(version: str) -> Path:
             with tempfile.TemporaryDirectory(prefix=f".{version}.", dir=cache) as folder:
                 _make(version, suite, Path(folder), tree)
     return tree
+
+
+def _lock(file: IO[str], version: str) -> None:
+    deadline = Deadline(deadlines.UNPACK, f"another slurmgen that unpacks Slurm {version}")
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if deadline.passed:
+                raise UnavailableError(
+                    f"another slurmgen has been unpacking Slurm {version} for too long",
+                    fix=f"end the process that has {file.name} open",
+                ) from error
+            deadline.pause(_POLL_SECONDS)
+        else:
+            return
 
 
 def _make(version: str, suite: str, folder: Path, tree: Path) -> None:
@@ -224,7 +251,12 @@ def _patchelf() -> str:
 def _call(argv: Sequence[str], environment: dict[str, str] | None = None) -> str:
     try:
         done = subprocess.run(
-            argv, env=environment, capture_output=True, text=True, timeout=600, check=False
+            argv,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=deadlines.PACKAGES,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{argv[0]}: {error}", fix="look at what it says") from error

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen.cli.completion import offer
-from slurmgen.cli.verbs import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -235,21 +234,21 @@ OFFERS = {
 
 @pytest.mark.parametrize("line", OFFERS)
 def test_what_is_offered(line: str) -> None:
-    assert OFFERS[line] <= {value for value, _ in offer(tree(), line.split(" ")).values}
+    assert OFFERS[line] <= {value for value, _ in offer(line.split(" ")).values}
 
 
 @pytest.mark.parametrize(
     "line", ["render --write=", "render nosuch/", "nosuch x", "schema job ", "plan --nosuch=x"]
 )
 def test_what_cannot_be_known_is_not_offered(line: str) -> None:
-    assert offer(tree(), line.split(" ")).values == ()
+    assert offer(line.split(" ")).values == ()
 
 
 def test_an_option_is_offered_once_unless_it_may_be_given_again() -> None:
-    given = offer(tree(), ["render", "-c", "lumi", "--set", "nodes=2", "--"]).values
+    given = offer(["render", "-c", "lumi", "--set", "nodes=2", "--"]).values
     assert {"--cluster"} & dict(given).keys() == set()
 
 
 def test_what_stands_behind_an_option_with_an_argument_is_its_own() -> None:
     """The program that `sandbox exec` runs has options of its own."""
-    assert offer(tree(), ["sandbox", "exec", "squeue", "--"]).kind == "files"
+    assert offer(["sandbox", "exec", "squeue", "--"]).kind == "files"

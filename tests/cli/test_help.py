@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.cli import helptext
-from slurmgen.cli.verbs import tree
+from slurmgen.cli import helptext, verbs
+from slurmgen.cli.parser import tree
 from slurmgen.jobfile.job import JobSpec
 from slurmgen.jobfile.schema import KINDS
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = list(helptext.pages(tree(), "slurmgen"))
+PAGES = list(helptext.pages(verbs.ALL, "slurmgen"))
 EXAMPLES = [(page.command, example.command) for page in PAGES for example in page.examples]
 
 
@@ -75,7 +75,7 @@ def test_an_example_is_a_command_line_that_is_taken(command: str, line: str) -> 
     assert found
     for words in found:
         given = values_of(words)
-        for override in given.get("set_") or ():
+        for override in given.get("overrides") or ():
             assert override.partition("=")[0] in JobSpec.model_fields
         assert given.get("kind", "job") in KINDS
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen import errors
-from slurmgen.cli import helptext
-from slurmgen.cli.verbs import tree
+from slurmgen.cli import helptext, verbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +30,7 @@ _ALSO = ("sbatch", "srun", "torchrun")
 
 def pages() -> dict[str, str]:
     """The text of each file by its name."""
-    shown = list(helptext.pages(tree(), "slurmgen"))
+    shown = list(helptext.pages(verbs.ALL, "slurmgen"))
     return {f"{_name(page)}.1": _page(page, shown) for page in shown}
 
 

@@ -87,7 +87,6 @@ CIRCLES_YET: tuple[frozenset[str], ...] = (
             "lint.job",
         }
     ),
-    frozenset({"cli.commands.completion", "cli.main", "cli.verbs"}),
     frozenset({"ddp.train.checkpoints.folders", "ddp.train.checkpoints.store"}),
 )
 
@@ -131,9 +130,7 @@ PURE = (
 NEVER_IN_PURE = (
     "asyncio",
     "rich",
-    "slurmgen.cli.verbs",
-    "slurmgen.cli.commands",
-    "slurmgen.cli.main",
+    "slurmgen.cli",
     "slurmgen.sandbox",
     "slurmgen.slurm.live",
     "subprocess",
@@ -144,7 +141,7 @@ NEVER_IN_PURE = (
 # The only places where each of these is imported, however late.
 ONLY_IN = {
     "jinja2": ("script.render", "script.templates.errors", "script.templates.reads"),
-    "typer": ("cli.verbs",),
+    "typer": ("cli.parser", "cli.commands.init"),
     "torch": ("ddp",),
     "tree_sitter": ("reading.shell", "importer"),
     "tree_sitter_bash": ("reading.shell",),
@@ -169,7 +166,9 @@ RENDER_MAY_LOAD = (
     "slurmgen.jobfile.project",
     "slurmgen.slurm.quoting",
     "slurmgen.script.render",
+    "slurmgen.cli.quick",
     "slurmgen.cli.report",
+    "slurmgen.cli.verbs",
     "slurmgen.resources",
     "slurmgen.jobfile.source",
     "slurmgen.jobfile",

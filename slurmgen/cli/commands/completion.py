@@ -22,9 +22,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 def complete(words: Sequence[str]) -> int:
     """Print what may stand in place of the last of the words behind `slurmgen`."""
-    from slurmgen.cli.verbs import tree
-
-    report.out(offer(tree(), words).text())
+    report.out(offer(words).text())
     return EXIT_OK
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen.cli import report
 from slurmgen.cli.starter import found, texts
@@ -39,7 +40,32 @@ class Answers(NamedTuple):
     script: str | None = None
     templates: bool = False
     hooks: bool = True
-    workflow: bool = True
+    ci: bool = True
+
+
+def start(folder: str, *, yes: bool, **answers: Any) -> int:
+    """`run` with the answers of the command line, by their names; yes: nobody is asked."""
+    return run(folder, Answers(**answers), None if yes else _asker())
+
+
+def _asker() -> Ask | None:
+    """What asks a person; None where there is none."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
+        return None
+    import typer
+
+    def ask(question: str, usual: str, choices: tuple[str, ...]) -> str:
+        shown = f"{question} ({', '.join(choices)})" if choices else question
+        while True:
+            try:
+                answer = str(typer.prompt(shown, default=usual, err=True)).strip()
+            except typer.Abort:
+                raise KeyboardInterrupt from None
+            if not choices or answer in choices:
+                return answer
+            report.note(f"slurmgen: {answer} is none of them")
+
+    return ask
 
 
 def run(folder: str, answers: Answers, ask: Ask | None) -> int:
@@ -175,7 +201,7 @@ def _other_files(home: Path, answers: Answers) -> dict[Path, str]:
         if hooks.exists() and "slurmgen" not in read_text(hooks):
             report.note(f"slurmgen: put this into {_shown(hooks)}, under repos:")
             report.note(texts.hook_entry().rstrip("\n"))
-    if answers.workflow:
+    if answers.ci:
         files[root / texts.WORKFLOW] = texts.workflow(os.path.relpath(home, root))
     return files
 

@@ -18,17 +18,29 @@ if TYPE_CHECKING:
 
 
 def run(
-    job: str,
+    jobs: Sequence[str],
     *,
     cluster: str | None = None,
     overrides: Sequence[str] = (),
     output: str | None = None,
     check: str | None = None,
+    write: bool = False,
 ) -> int:
     """Print the script, write it to `output`, or compare it with the file `check`.
 
-    Returns 1 with a diff on stdout where `check` has drifted.
+    With `write`, or `check` as "", the scripts beside all of the job files, as
+    `commands/scripts.py` has it. Returns 1 with a diff on stdout where a script has drifted.
     """
+    if write or check == "":
+        if output is not None or (write and check is not None):
+            raise UsageError(
+                "-o, --write and --check without a script exclude each other",
+                fix="name the script: --check SCRIPT" if output else "drop one of them",
+            )
+        from slurmgen.cli.commands import scripts
+
+        return scripts.run(jobs or ["."], write=write, cluster=cluster, overrides=overrides)
+    job = _one_of(jobs)
     if output is not None and check is not None:
         raise UsageError("-o and --check exclude each other", fix="drop one of them")
     planned = plan_job(job, cluster=cluster, overrides=overrides)
@@ -40,6 +52,17 @@ def run(
     else:
         report.out(text)
     return EXIT_OK
+
+
+def _one_of(jobs: Sequence[str]) -> str:
+    if len(jobs) == 0:
+        raise UsageError("no job file is named", fix="slurmgen render job.yaml")
+    if len(jobs) > 1:
+        raise UsageError(
+            f"{len(jobs)} job files, and one script to print or compare",
+            fix="--write or --check, which take the script beside each job file",
+        )
+    return jobs[0]
 
 
 def _compare(text: str, path: Path, job: str, planned: Planned) -> int:

@@ -29,7 +29,7 @@ def up(
     gpu_type: str = _SHAPE.gpu_type,
     cpus_per_node: int = _SHAPE.cpus_per_node,
     memory_mb: int = _SHAPE.memory_mb,
-    partitions: Sequence[str] = ("gpu",),
+    partitions: Sequence[str] = (),
     extra_conf: Sequence[str] = _SHAPE.extra_conf,
     grace_seconds: int | None = None,
     netns: bool = False,
@@ -46,7 +46,7 @@ def up(
         "gpu_type": gpu_type,
         "cpus_per_node": cpus_per_node,
         "memory_mb": memory_mb,
-        "partitions": tuple(partitions),
+        "partitions": tuple(partitions) or _SHAPE.partitions,
         "grace_seconds": grace_seconds,
     }
     if like is None:
