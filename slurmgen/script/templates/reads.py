@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast
 
 from slurmgen.errors import Refusal
@@ -19,6 +18,8 @@ _BUILTIN = "slurmgen/"
 
 def check_all_read(plan: JobPlan, template: str, environment: jinja2.Environment) -> None:
     """Raises Refusals with every variable that is given and never read."""
+    from difflib import get_close_matches
+
     read = _names(template, environment)
     if read is None:
         return

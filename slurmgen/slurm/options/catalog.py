@@ -9,7 +9,6 @@ count here.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from typing import NamedTuple
 
@@ -269,6 +268,8 @@ def is_srun_only(name: str) -> bool:
 
 def suggest(name: str) -> str | None:
     """The option that was probably meant."""
+    from difflib import get_close_matches
+
     squeezed = name.strip("-").replace("_", "-").lower()
     for option in options().values():
         if option.short == name:
