@@ -14,7 +14,7 @@ _OFFERED = ("Job", "lint", "render", "submit")
 
 
 class _Package(type(sys)):  # type: ignore[misc]
-    """The package, of which two functions are called as two of its modules are."""
+    """The package, of which one function is called as one of its rooms is."""
 
     def __getattr__(self, name: str) -> object:
         if name not in _OFFERED:
@@ -24,7 +24,7 @@ class _Package(type(sys)):  # type: ignore[misc]
         return getattr(api, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        # An import of slurmgen.script.render or slurmgen.lint, which stay importable by that name.
+        # An import of slurmgen.lint, which stays importable by that name.
         if name not in _OFFERED:
             super().__setattr__(name, value)
 
