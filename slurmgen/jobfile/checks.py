@@ -151,15 +151,19 @@ def _python(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
+def _until_deadline(spec: JobSpec) -> int | None:
+    """Seconds, where the deadline counts from now."""
+    if spec.deadline is None:
+        return None
+    from slurmgen.slurm.grammars.begin import offset_seconds
+
+    return offset_seconds(spec.deadline)
+
+
 def _times(spec: JobSpec) -> Iterator[Conflict]:
     most = spec.time.seconds if spec.time is not None else None
     least = spec.time_min.seconds if spec.time_min is not None else most
-    left = None
-    if spec.deadline is not None:
-        # Here, since it brings the calendar with it.
-        from slurmgen.slurm.grammars.begin import offset_seconds
-
-        left = offset_seconds(spec.deadline)
+    left = _until_deadline(spec)
     if left is not None and least is not None and least > left:
         yield _conflict(
             "deadline",

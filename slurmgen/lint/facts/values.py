@@ -15,7 +15,6 @@ from slurmgen.errors import Refusal
 from slurmgen.jobfile import kinds, readers
 from slurmgen.jobfile.keys import KEYS, OPTIONS
 from slurmgen.slurm.grammars.array import parse_array
-from slurmgen.slurm.grammars.begin import canonical_begin
 from slurmgen.slurm.grammars.constraint import canonical_constraint
 from slurmgen.slurm.grammars.dependency import canonical_dependency
 from slurmgen.slurm.grammars.mail import TYPES
@@ -123,6 +122,8 @@ def _memory(value: str, _: str | None) -> Fault | None:
 
 
 def _begin(value: str, _: str | None) -> Fault | None:
+    from slurmgen.slurm.grammars.begin import canonical_begin
+
     try:
         canonical_begin(value)
     except Refusal as refusal:
