@@ -104,3 +104,12 @@ class Refusal(ValueError):
         return Diagnostic(
             location, "invalid-value", "SG004", ERROR, self.what, self.why, self.fix, length
         )
+
+
+class Problem(ValueError):
+    """A Refusal together with the key it is about."""
+
+    def __init__(self, key: str | tuple[str | int, ...], refusal: Refusal) -> None:
+        super().__init__(refusal.what)
+        self.key = key
+        self.refusal = refusal

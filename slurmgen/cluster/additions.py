@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.script.launchers import TASKS, find
+from slurmgen.launchers import TASKS, find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

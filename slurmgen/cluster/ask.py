@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from slurmgen.cluster.profile import NodeType
-    from slurmgen.script.launchers import Layout
+    from slurmgen.launchers import Layout
 
 
 class Ask(NamedTuple):

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from slurmgen.cluster.conditions import Circumstances
     from slurmgen.cluster.profile import Bounds, Partition, Profile, Qos
     from slurmgen.cluster.profile.limits import Selectable
+    from slurmgen.errors import Problem
     from slurmgen.jobfile.job import JobSpec
-    from slurmgen.jobfile.refusals import Problem
 
 _Place = TypeVar("_Place", bound="Selectable")
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slurmgen.cluster.profile import Partition, Profile, Qos
+    from slurmgen.errors import Problem
     from slurmgen.jobfile.job import JobSpec
-    from slurmgen.jobfile.refusals import Problem
 
 AUTO = "auto"
 # In place of a name, for a person.

@@ -8,8 +8,8 @@ from slurmgen.cluster.problems import UNAVAILABLE, refuse
 
 if TYPE_CHECKING:
     from slurmgen.cluster.profile import Profile
+    from slurmgen.errors import Problem
     from slurmgen.jobfile.job import JobSpec
-    from slurmgen.jobfile.refusals import Problem
 
 
 def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from slurmgen.cluster import inventory
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
+from slurmgen.errors import Problem
 from slurmgen.jobfile.keys import MEMORY, OPTIONS
-from slurmgen.jobfile.refusals import Problem
 
 if TYPE_CHECKING:
     from slurmgen.cluster.ask import Ask

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.errors import Refusal
-from slurmgen.jobfile.refusals import Problem
+from slurmgen.errors import Problem, Refusal
 
 if TYPE_CHECKING:
     from slurmgen.jobfile.source import KeyPath

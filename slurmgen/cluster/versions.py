@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.errors import Refusal
-from slurmgen.jobfile.refusals import Problem
+from slurmgen.errors import Problem, Refusal
 from slurmgen.slurm.options import catalog
 from slurmgen.slurm.options.values import check_option
 

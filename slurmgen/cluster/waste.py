@@ -10,8 +10,8 @@ from slurmgen.slurm.grammars.memory import parse_memory
 if TYPE_CHECKING:
     from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import NodeType, Profile
+    from slurmgen.errors import Problem
     from slurmgen.jobfile.job import JobSpec
-    from slurmgen.jobfile.refusals import Problem
 
 _WHY = "they stand idle for everybody, and most sites charge a job by its largest share of a node"
 

@@ -21,9 +21,9 @@ from slurmgen.importer.nodes import (
     walk,
 )
 from slurmgen.importer.started import STEP_VARIABLES, NotIdiomaticError, Started
+from slurmgen.launchers import ONE, with_ranks
 from slurmgen.reading.shell.options import parse_options
 from slurmgen.reading.shell.srun import SRUN
-from slurmgen.script.launchers import ONE, with_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

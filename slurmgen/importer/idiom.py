@@ -17,8 +17,8 @@ from slurmgen.importer.keys import Key
 from slurmgen.importer.parts import Parts, entries
 from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, is_printable, write
+from slurmgen.launchers import TASKS
 from slurmgen.reading.script import BatchScript
-from slurmgen.script.launchers import TASKS
 
 if TYPE_CHECKING:
     from slurmgen.importer.directives import Lifted

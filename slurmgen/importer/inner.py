@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from slurmgen.importer.nodes import source, walk
 from slurmgen.importer.started import NotIdiomaticError, Shape, Started
 from slurmgen.importer.torchrun import torchrun
+from slurmgen.launchers import ONE, PROGRAM, TASKS, with_ranks
 from slurmgen.reading.script import BatchScript
 from slurmgen.reading.shell.starters import ACCELERATE, TORCHRUN, read_launcher
 from slurmgen.reading.shell.syntax import parse
-from slurmgen.script.launchers import ONE, PROGRAM, TASKS, with_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,10 +18,10 @@ from slurmgen.importer.started import (
     substitutes,
 )
 from slurmgen.importer.torchrun import torchrun
+from slurmgen.launchers import AGENT, ONE, TASKS, with_ranks
 from slurmgen.reading.shell.options import parse_options
 from slurmgen.reading.shell.srun import SRUN
 from slurmgen.reading.shell.starters import TORCHRUN, read_launcher
-from slurmgen.script.launchers import AGENT, ONE, TASKS, with_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

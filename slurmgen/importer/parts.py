@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.importer.container import Container
-    from slurmgen.script.launchers import Launcher
+    from slurmgen.launchers import Launcher
 
 
 class Variable(NamedTuple):

@@ -25,10 +25,10 @@ from slurmgen.importer.nodes import (
 from slurmgen.importer.parts import Parts
 from slurmgen.importer.setup import RANKS, SetUp, Statement
 from slurmgen.importer.started import NotIdiomaticError
+from slurmgen.launchers import AGENT
 from slurmgen.reading.shell.options import parse_options
 from slurmgen.reading.shell.srun import SRUN
 from slurmgen.reading.shell.syntax import parse
-from slurmgen.script.launchers import AGENT
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -11,13 +11,13 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from slurmgen import launchers
 from slurmgen.importer.container import RUNTIMES, Container
 from slurmgen.importer.directives import rendered_header
 from slurmgen.importer.nodes import expandable, source, walk
 from slurmgen.importer.parts import Parts, Variable
 from slurmgen.importer.started import NotIdiomaticError
 from slurmgen.reading.shell.syntax import parse
-from slurmgen.script import launchers
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slurmgen.importer.container import Container
-    from slurmgen.script.launchers import Launcher
+    from slurmgen.launchers import Launcher
 
 # What the batch shell and a task, or two tasks, see differently.
 TASK_VARIABLES = frozenset(

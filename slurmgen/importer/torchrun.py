@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.importer.started import COUNTS, GIVEN, TASK_VARIABLES, Started, names_in, substitutes
+from slurmgen.launchers import standing_for
 from slurmgen.reading.shell.starters import TORCHRUN
-from slurmgen.script.launchers import standing_for
 
 if TYPE_CHECKING:
     from slurmgen.importer.started import Shape

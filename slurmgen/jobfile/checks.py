@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.errors import Refusal
+from slurmgen import launchers
+from slurmgen.errors import Problem, Refusal
 from slurmgen.jobfile.keys import KEYS, MEMORY
-from slurmgen.jobfile.refusals import Conflict, Problem, Refusals
-from slurmgen.script import launchers
+from slurmgen.jobfile.refusals import Conflict, Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slurmgen.jobfile.job import JobSpec
-    from slurmgen.script.launchers import Launcher
+    from slurmgen.launchers import Launcher
 
 
 def check_together(spec: JobSpec) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from slurmgen import launchers
 from slurmgen.jobfile import checks
 from slurmgen.jobfile import fields as f
 from slurmgen.jobfile.base import SpecModel
@@ -21,7 +22,6 @@ from slurmgen.jobfile.keys import KEYS, REQUEUE
 from slurmgen.jobfile.readers import MOST, MOST_TASKS
 from slurmgen.jobfile.requeue import ON_NODE_FAIL
 from slurmgen.jobfile.setup import Setup
-from slurmgen.script import launchers
 
 Tasks = Annotated[int, Field(ge=1, le=MOST_TASKS)]
 Count = Annotated[int, Field(ge=1, le=MOST)]

@@ -12,11 +12,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from slurmgen import launchers
 from slurmgen.jobfile import kinds, readers
 from slurmgen.jobfile.blocks import read_block
 from slurmgen.jobfile.kinds import Kind, one_of
 from slurmgen.jobfile.requeue import MAX_RESTARTS, ON_NODE_FAIL, SIGNAL
-from slurmgen.script import launchers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

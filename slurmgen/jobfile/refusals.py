@@ -21,12 +21,3 @@ class Refusals(ValueError):
     def __init__(self, problems: list[Conflict]) -> None:
         super().__init__("; ".join(problem.refusal.what for problem in problems))
         self.problems = problems
-
-
-class Problem(ValueError):
-    """A Refusal together with the key it is about."""
-
-    def __init__(self, key: str | tuple[str | int, ...], refusal: Refusal) -> None:
-        super().__init__(refusal.what)
-        self.key = key
-        self.refusal = refusal

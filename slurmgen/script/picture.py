@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from slurmgen.script import launchers
+from slurmgen import launchers
 from slurmgen.script.cost import cost_lines
 from slurmgen.script.placement import Seat, seat, seats_on
 from slurmgen.script.render import one_line, summary

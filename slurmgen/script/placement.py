@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.script import launchers
+from slurmgen import launchers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

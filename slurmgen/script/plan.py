@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen import launchers
 from slurmgen.cluster import additions, choice, limits
 from slurmgen.cluster.ask import Ask
+from slurmgen.errors import Problem
 from slurmgen.jobfile.keys import COPIED_FIRST, COPIED_LAST, MEMORY, OPTIONS, Directive
-from slurmgen.jobfile.refusals import Problem
 from slurmgen.jobfile.requeue import MAX_RESTARTS
-from slurmgen.script import launchers
-from slurmgen.script.launchers import Layout
+from slurmgen.launchers import Layout
 from slurmgen.slurm.grammars.gres import NO_GPUS
 
 if TYPE_CHECKING:

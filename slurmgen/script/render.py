@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from slurmgen import __version__
+from slurmgen import __version__, launchers
 from slurmgen.errors import InvalidInput, Refusal
 from slurmgen.resources import templates_dir
-from slurmgen.script import launchers
 from slurmgen.slurm.quoting import bash_expandable, bash_word, directive_value
 
 if TYPE_CHECKING:

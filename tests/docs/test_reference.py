@@ -16,4 +16,4 @@ def test_the_page_is_up_to_date(golden: Callable[[Path, str], None]) -> None:
 
 
 def test_what_python_may_give_is_up_to_date(golden: Callable[[Path, str], None]) -> None:
-    golden(pages.DOCS.parent / "slurmgen" / "spec" / "given.py", given.module())
+    golden(pages.DOCS.parent / "slurmgen" / "jobfile" / "given.py", given.module())

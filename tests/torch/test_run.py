@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slurmgen.script import launchers
+from slurmgen import launchers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

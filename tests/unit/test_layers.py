@@ -20,24 +20,27 @@ QUICKSTART = "configs/jobs/quickstart.yaml"
 
 # What each room may import of the others, at any time and for any purpose, types too. Above and
 # below: nothing here imports what stands further down in this table.
-LOOSE = ("diagnostics", "errors", "files", "resources")
+LOOSE = ("diagnostics", "errors", "files", "interruption", "resources")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "diagnostics": (),
     "errors": ("diagnostics",),
     "files": ("errors",),
+    "interruption": (),
     "resources": ("errors",),
     "ddp": (),
     "slurm": LOOSE,
-    "jobfile": (*LOOSE, "slurm"),
-    "cluster": (*LOOSE, "slurm", "jobfile"),
-    "script": (*LOOSE, "slurm", "jobfile", "cluster"),
+    "launchers": (*LOOSE, "slurm"),
+    "jobfile": (*LOOSE, "slurm", "launchers"),
+    "cluster": (*LOOSE, "slurm", "launchers", "jobfile"),
+    "script": (*LOOSE, "slurm", "launchers", "jobfile", "cluster"),
     "reading": (*LOOSE, "slurm"),
-    "lint": (*LOOSE, "slurm", "jobfile", "cluster", "script", "reading"),
-    "importer": (*LOOSE, "slurm", "jobfile", "cluster", "script", "reading"),
-    "sandbox": (*LOOSE, "slurm", "jobfile", "cluster", "script", "reading"),
+    "lint": (*LOOSE, "slurm", "launchers", "jobfile", "cluster", "script", "reading"),
+    "importer": (*LOOSE, "slurm", "launchers", "jobfile", "cluster", "script", "reading"),
+    "sandbox": (*LOOSE, "slurm", "launchers", "jobfile", "cluster", "script", "reading"),
     "cli": (
         *LOOSE,
         "slurm",
+        "launchers",
         "jobfile",
         "cluster",
         "script",
@@ -52,24 +55,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 # What doesn't keep to it yet: importing module -> imported ones. Only ever shorter.
 NOT_YET: dict[str, tuple[str, ...]] = {
     "cluster.advice": ("script.plan",),
-    "cluster.limits": ("script.launchers", "script.plan"),
-    "cluster.live.verdict": ("script.plan",),
-    "jobfile.checks": ("script.launchers",),
-    "jobfile.quick": ("script.launchers",),
     "jobfile.schema": ("cluster.profile.schema",),
     "script.pipeline": ("cli.report", "lint.job", "lint.origin"),
 }
 # Modules that import each other in a circle, lazily or for types. Only ever fewer.
 CIRCLES_YET: tuple[frozenset[str], ...] = (
-    frozenset({"jobfile.options", "jobfile.readers"}),
-    frozenset({"jobfile.checks", "jobfile.job", "jobfile.quick", "script.launchers"}),
-    frozenset({"cluster.checks", "cluster.profile", "cluster.profile.model"}),
+    frozenset({"jobfile.checks", "jobfile.job"}),
     frozenset(
         {
-            "cluster.additions",
-            "cluster.bounds",
-            "cluster.conditions",
-            "cluster.limits",
             "script.cost",
             "script.picture",
             "script.placement",
@@ -78,6 +71,7 @@ CIRCLES_YET: tuple[frozenset[str], ...] = (
             "script.templates.reads",
         }
     ),
+    frozenset({"reading.shell.commands", "reading.shell.variables"}),
     frozenset(
         {
             "lint.facts.endpoints",
@@ -87,7 +81,7 @@ CIRCLES_YET: tuple[frozenset[str], ...] = (
             "lint.job",
         }
     ),
-    frozenset({"ddp.train.checkpoints.folders", "ddp.train.checkpoints.store"}),
+    frozenset({"sandbox", "sandbox.guard", "sandbox.sandbox"}),
 )
 
 # Everything before slurm/live/ is pure: no process, no cluster, no terminal, no torch.
@@ -104,7 +98,7 @@ PURE = (
     "errors",
     "script.heading",
     "importer",
-    "script.launchers",
+    "launchers",
     "lint",
     "script.picture",
     "script.placement",
@@ -161,7 +155,7 @@ RENDER_MAY_LOAD = (
     "slurmgen.slurm.directives",
     "slurmgen.errors",
     "slurmgen.files",
-    "slurmgen.script.launchers",
+    "slurmgen.launchers",
     "slurmgen.script.plan",
     "slurmgen.jobfile.project",
     "slurmgen.slurm.quoting",

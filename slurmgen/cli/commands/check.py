@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from slurmgen.cli.commands.check_script import Script
     from slurmgen.diagnostics import Diagnostic, Location
-    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.errors import Problem
     from slurmgen.script.pipeline import Planned
 
 

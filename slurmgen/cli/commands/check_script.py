@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slurmgen.cluster.profile import Profile
-    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.errors import Problem
     from slurmgen.lint.facts.on_cluster import Mismatch
     from slurmgen.lint.job import Job
     from slurmgen.slurm.answers.facts import Facts

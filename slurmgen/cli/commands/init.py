@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from slurmgen import launchers
 from slurmgen.cli import report
 from slurmgen.cli.starter import found, texts
 from slurmgen.cluster import generic
@@ -18,7 +19,6 @@ from slurmgen.importer import NotImportable, import_script
 from slurmgen.jobfile.project import working_folder
 from slurmgen.jobfile.source import read_text
 from slurmgen.lint.inputs import NotABatchScript, decode
-from slurmgen.script import launchers
 from slurmgen.script.pipeline import plan_job, render_job
 from slurmgen.script.templates import ejected
 

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slurmgen import launchers
 from slurmgen.cli import report
 from slurmgen.errors import UnavailableError, UsageError
-from slurmgen.script import launchers
-from slurmgen.script.launchers import AGENT, PROGRAM, TASKS
+from slurmgen.launchers import AGENT, PROGRAM, TASKS
 from slurmgen.script.pipeline import plan_job, require_ranks
 from slurmgen.slurm.quoting import split_expansions
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen import __version__
+from slurmgen import __version__, launchers
 from slurmgen.importer.yaml_text import Entry, write
-from slurmgen.script import launchers
 
 if TYPE_CHECKING:
     from slurmgen.cli.starter.found import Environment

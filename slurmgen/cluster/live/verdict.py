@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import NodeType
+    from slurmgen.errors import Problem
     from slurmgen.jobfile.job import JobSpec
     from slurmgen.jobfile.keys import Directive
-    from slurmgen.jobfile.refusals import Problem
     from slurmgen.slurm.answers.facts import Facts, Partition
 
 _CHOSEN = ("account", "partition", "qos", "reservation", "constraint")

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from slurmgen import launchers
 from slurmgen.cluster.profile.values import Names
 from slurmgen.jobfile import readers
 from slurmgen.jobfile.base import SpecModel
-from slurmgen.script import launchers
 
 _ONE = {"enum": list(launchers.NAMES)}
 Launchers = Annotated[

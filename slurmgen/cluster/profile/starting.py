@@ -10,7 +10,7 @@ from slurmgen.cluster.profile.conditions import Launchers
 from slurmgen.cluster.profile.values import Names, Words
 from slurmgen.jobfile.base import SpecModel
 from slurmgen.jobfile.fields import Time, Word
-from slurmgen.script.launchers import Name
+from slurmgen.launchers import Name
 
 
 class Launch(SpecModel):

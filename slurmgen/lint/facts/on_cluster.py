@@ -13,7 +13,7 @@ from slurmgen.cluster.ask import Ask
 from slurmgen.errors import Refusal
 from slurmgen.jobfile import keys, readers
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.script.launchers import Layout
+from slurmgen.launchers import Layout
 from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.cluster.profile.limits import Selectable
+    from slurmgen.errors import Problem
     from slurmgen.jobfile.readers import Reader
-    from slurmgen.jobfile.refusals import Problem
     from slurmgen.slurm.directives import Directive
     from slurmgen.slurm.request import Request
 

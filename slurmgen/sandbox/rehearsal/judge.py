@@ -6,12 +6,12 @@ import re
 from signal import Signals
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen import launchers
 from slurmgen.diagnostics import WARNING
 from slurmgen.sandbox.rehearsal import devices, promises, shells, world
 from slurmgen.sandbox.rehearsal.fault import Fault, counted, listing
 from slurmgen.sandbox.rehearsal.groups import Group, groups, trainings
 from slurmgen.sandbox.rehearsal.stage import REMOTE
-from slurmgen.script import launchers
 from slurmgen.slurm.request import Request
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from slurmgen import launchers
 from slurmgen.sandbox.rehearsal.fault import Fault, counted, listing
-from slurmgen.script import launchers
 from slurmgen.script.placement import seats
 from slurmgen.slurm.quoting import split_expansions
 

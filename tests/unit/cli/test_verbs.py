@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from slurmgen import launchers
 from slurmgen.cli import parser, quick, verbs
 from slurmgen.cli.commands import lint, render
-from slurmgen.script import launchers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

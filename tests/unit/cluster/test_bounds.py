@@ -11,7 +11,7 @@ from slurmgen.jobfile.job import JobSpec
 from slurmgen.script.plan import PlanError, resolve
 
 if TYPE_CHECKING:
-    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.errors import Problem
 
 NODES = (NodeType(name="thin", gpu="a100", gpus_per_node=4, cpus=64), NodeType(name="cpu", cpus=64))
 BATCH = Partition(

@@ -12,7 +12,7 @@ from slurmgen.jobfile.load import load_job
 from slurmgen.script.plan import PlanError, resolve
 
 if TYPE_CHECKING:
-    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.errors import Problem
     from slurmgen.script.plan import JobPlan
 
 A100 = NodeType(

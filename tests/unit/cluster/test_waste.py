@@ -10,10 +10,10 @@ from slurmgen.cluster import waste
 from slurmgen.cluster.ask import Ask
 from slurmgen.cluster.profile import NodeType, Partition, Profile
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.script.launchers import Layout
+from slurmgen.launchers import Layout
 
 if TYPE_CHECKING:
-    from slurmgen.jobfile.refusals import Problem
+    from slurmgen.errors import Problem
 
 NODE = NodeType(name="a100", gpu="a100", gpus_per_node=4, cpus=64, memory="512G")
 

@@ -13,6 +13,7 @@ from typing import get_args
 
 import pytest
 
+from slurmgen import launchers
 from slurmgen.ddp.launch import identity
 from slurmgen.importer import import_script
 from slurmgen.jobfile.job import JobSpec
@@ -20,7 +21,6 @@ from slurmgen.jobfile.source import parse_yaml
 from slurmgen.reading.script import BatchScript
 from slurmgen.resources import templates_dir
 from slurmgen.sandbox.rehearsal.shape import rehearsed
-from slurmgen.script import launchers
 from slurmgen.script.pipeline import plan_job, render_job
 from slurmgen.script.placement import seats
 from slurmgen.script.render import summary
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "slurmgen"
 
 # What SLURMGEN_LAUNCHER may say; the entrypoint can't import launchers, and is held to them below.
-EXCEPTION = PACKAGE / "ddp" / "identity.py"
+EXCEPTION = PACKAGE / "ddp/launch/identity.py"
 NAMES: set[object] = {*launchers.NAMES}
 
 
@@ -61,7 +61,7 @@ def test_there_is_a_launcher_for_each_way_of_making_ranks() -> None:
         launchers.ONE: identity.ALONE,
     }
     # The stand-in of a rehearsal is plain sh.
-    probe = (PACKAGE / "rehearsal" / "shims" / "probe.sh").read_text(encoding="utf-8")
+    probe = (PACKAGE / "sandbox/rehearsal/shims/probe.sh").read_text(encoding="utf-8")
     assert f'[ "${{SLURMGEN_LAUNCHER-}}" = {identity.FORKS} ]' in probe
 
 
@@ -114,17 +114,17 @@ def test_a_job_of_every_launcher_goes_the_whole_way(
 def test_to_render_costs_no_launcher_but_the_jobs_own() -> None:
     code = (
         "import sys; from slurmgen.cli.commands import render; "
-        "render.run('configs/jobs/torchrun.yaml'); "
-        "print([m for m in sys.modules if m.startswith('slurmgen.script.launchers.')])"
+        "render.run(['configs/jobs/torchrun.yaml']); "
+        "print([m for m in sys.modules if m.startswith('slurmgen.launchers.')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert done.stdout.splitlines()[-1:] == ["['slurmgen.script.launchers.torchrun']"], done.stderr
+    assert done.stdout.splitlines()[-1:] == ["['slurmgen.launchers.torchrun']"], done.stderr
 
 
 NEW_MODULE = """
-from slurmgen.script.launchers import PROGRAM, Launcher
+from slurmgen.launchers import PROGRAM, Launcher
 
 
 class Mpirun(Launcher):
@@ -237,7 +237,7 @@ def said_in(tree: ast.AST) -> list[int]:
 
 
 # Written by a test, from the registry.
-GENERATED = PACKAGE / "spec/given.py"
+GENERATED = PACKAGE / "jobfile/given.py"
 ELSEWHERE = [
     path
     for path in sorted(PACKAGE.rglob("*.py"))

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from slurmgen.errors import Refusal
-from slurmgen.jobfile.refusals import Problem
-from slurmgen.script.launchers import DEFAULT, ONE, Launcher, Layout
-
-if TYPE_CHECKING:
-    from slurmgen.jobfile.job import JobSpec
+from slurmgen.errors import Problem, Refusal
+from slurmgen.launchers import DEFAULT, ONE, Asked, Launcher, Layout
 
 
 class Plain(Launcher):
@@ -21,7 +15,7 @@ class Plain(Launcher):
     entrypoint = "plain"
     seated_under = ()
 
-    def layout(self, spec: JobSpec, gpus: int) -> Layout:  # noqa: ARG002
+    def layout(self, spec: Asked, gpus: int) -> Layout:  # noqa: ARG002
         for key in ("nodes", "ntasks", "ntasks_per_node", "nproc_per_node"):
             if (getattr(spec, key) or 1) > 1:
                 raise Problem(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurmgen.script.launchers import AGENT, Launcher, Layout
+from slurmgen.launchers import AGENT, Launcher, Layout
 
 
 class Torchrun(Launcher):

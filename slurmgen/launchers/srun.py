@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from slurmgen.errors import Refusal
-from slurmgen.jobfile.refusals import Problem
-from slurmgen.script.launchers import AGENT, PROGRAM, TASKS, Launcher, Layout, every, named
-
-if TYPE_CHECKING:
-    from slurmgen.jobfile.job import JobSpec
+from slurmgen.errors import Problem, Refusal
+from slurmgen.launchers import AGENT, PROGRAM, TASKS, Asked, Launcher, Layout, every, named
 
 
 class Srun(Launcher):
@@ -22,7 +16,7 @@ class Srun(Launcher):
     entrypoint = "srun"
     unstamped = "# What each task does first. Only here"
 
-    def layout(self, spec: JobSpec, gpus: int) -> Layout:
+    def layout(self, spec: Asked, gpus: int) -> Layout:
         """A task per GPU; without GPUs as many as `ntasks` or `ntasks_per_node` say."""
         nodes, per_node, ntasks = spec.nodes, spec.ntasks_per_node, spec.ntasks
         if spec.nproc_per_node is not None:

@@ -8,13 +8,9 @@ else has to know something of a launcher asks the object; no other module says i
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, Protocol, cast, get_args
 
-from slurmgen.errors import Refusal
-from slurmgen.jobfile.refusals import Problem
-
-if TYPE_CHECKING:
-    from slurmgen.jobfile.job import JobSpec
+from slurmgen.errors import Problem, Refusal
 
 Name = Literal["srun", "torchrun", "spawn", "plain"]
 NAMES: tuple[Name, ...] = get_args(Name)
@@ -27,6 +23,21 @@ TASKS: Ranks = "tasks"
 AGENT: Ranks = "agent"
 PROGRAM: Ranks = "program"
 ONE: Ranks = "one"
+
+
+class Asked(Protocol):
+    """What a layout follows from: these keys of a job file, as `jobfile.job.JobSpec` has them."""
+
+    @property
+    def launcher(self) -> str: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def ntasks(self) -> int | None: ...
+    @property
+    def ntasks_per_node(self) -> int | None: ...
+    @property
+    def nproc_per_node(self) -> int | None: ...
 
 
 class Layout(NamedTuple):
@@ -85,7 +96,7 @@ class Launcher:
         """The template of what each task does."""
         return f"partials/task-{self.name}.sbatch.j2"
 
-    def layout(self, spec: JobSpec, gpus: int) -> Layout:
+    def layout(self, spec: Asked, gpus: int) -> Layout:
         """How many tasks Slurm starts and how many ranks each becomes.
 
         gpus: on each node. Raises Problem for a shape that it cannot start rightly. This is the
@@ -100,7 +111,7 @@ class Launcher:
 
 def find(name: str) -> Launcher:
     """The launcher of that name (one of NAMES)."""
-    return cast("Launcher", import_module(f"slurmgen.script.launchers.{name}").LAUNCHER)
+    return cast("Launcher", import_module(f"slurmgen.launchers.{name}").LAUNCHER)
 
 
 def every() -> tuple[Launcher, ...]:
@@ -123,7 +134,7 @@ def named(launchers: tuple[Launcher, ...]) -> str:
     return " or ".join(launcher.name for launcher in launchers)
 
 
-def _one_task_per_node(spec: JobSpec, gpus: int) -> Layout:
+def _one_task_per_node(spec: Asked, gpus: int) -> Layout:
     if spec.ntasks_per_node not in (None, 1):
         raise Problem(
             "ntasks_per_node",

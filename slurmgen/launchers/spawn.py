@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurmgen.script.launchers import PROGRAM, Launcher
+from slurmgen.launchers import PROGRAM, Launcher
 
 
 class Spawn(Launcher):
