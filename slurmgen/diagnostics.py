@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+KeyPath = tuple["str | int", ...]
+"""The way to a value in a file: keys of mappings, positions in lists."""
+
 
 class Location(NamedTuple):
     """A place in a file; `line` and `column` count from 1, columns in characters."""

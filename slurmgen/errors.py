@@ -14,7 +14,7 @@ from slurmgen.diagnostics import ERROR, Diagnostic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slurmgen.diagnostics import Location
+    from slurmgen.diagnostics import KeyPath, Location
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -81,7 +81,7 @@ class PerhapsSubmitted(UnavailableError):
 
 
 class Refusal(ValueError):
-    """A value of the spec that means nothing, or that Slurm would take wrongly.
+    """A value that means nothing, or that Slurm would take wrongly, or that a cluster can't give.
 
     A `ValueError`, so that a Pydantic validator may raise it; `source.py` adds
     the position in the file.
@@ -89,15 +89,35 @@ class Refusal(ValueError):
     what: one clause naming the value, no full stop (``"90x" is not a time``).
     why: what would happen, or the grammar, with the Slurm version where it matters.
     fix: an instruction (``write "90m" or "1:30:00"``).
+    key: what it is about, seen from whatever is read: a key of the file or the way to one, an
+    item of a list; () is the whole.
+    involved: every key that takes part, the first of `key` where only that does.
     """
 
-    def __init__(self, what: str, *, why: str, fix: str) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str,
+        fix: str,
+        key: str | KeyPath = (),
+        involved: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.why = why
         self.fix = fix
-        # Where in the value it is, for a reader of a whole list that knows no more.
-        self.inner: tuple[int, ...] = ()
+        self.key = key
+        self.involved = involved or tuple(map(str, self.path[:1]))
+
+    @property
+    def path(self) -> KeyPath:
+        """The way to `key`."""
+        return (self.key,) if isinstance(self.key, str) else self.key
+
+    def about(self, key: str | KeyPath, *involved: str) -> Refusal:
+        """The same of a key of the file; involved: every key that takes part, if several do."""
+        return Refusal(self.what, why=self.why, fix=self.fix, key=key, involved=involved)
 
     def at(self, location: Location, length: int = 1) -> Diagnostic:
         """What is said of it once its place is known."""
@@ -106,10 +126,9 @@ class Refusal(ValueError):
         )
 
 
-class Problem(ValueError):
-    """A Refusal together with the key it is about."""
+class Refusals(ValueError):
+    """Every Refusal that keeps a file from meaning something, or a job from becoming a plan."""
 
-    def __init__(self, key: str | tuple[str | int, ...], refusal: Refusal) -> None:
-        super().__init__(refusal.what)
-        self.key = key
-        self.refusal = refusal
+    def __init__(self, problems: list[Refusal]) -> None:
+        super().__init__("; ".join(problem.what for problem in problems))
+        self.problems = problems

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from slurmgen.cluster.profile import Bounds, When
-from slurmgen.errors import InvalidInput
+from slurmgen.errors import InvalidInput, Refusals
 from slurmgen.jobfile.load import load_job
 from slurmgen.sandbox import accounting
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.grammars.memory import parse_memory
 from slurmgen.slurm.grammars.time import format_time, parse_time
@@ -111,15 +111,15 @@ def refusals(profile: Profile, job: dict[str, Any]) -> list[str]:
     """What the profile has against a job."""
     try:
         script_of(profile, job)
-    except PlanError as error:
-        return [problem.refusal.what for problem in error.problems]
+    except Refusals as error:
+        return [problem.what for problem in error.problems]
     except InvalidInput as error:
         return [found.message for found in error.diagnostics]
     return []
 
 
 def script_of(profile: Profile, job: dict[str, Any]) -> str:
-    """Rendered on the profile; raises PlanError."""
+    """Rendered on the profile; raises Refusals."""
     loaded = load_job(yaml.safe_dump(job), "job.yaml", defaults=profile.defaults)
     return render(resolve(loaded.spec, profile, source="job.yaml"))
 

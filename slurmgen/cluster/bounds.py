@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from slurmgen.cluster.conditions import Circumstances
     from slurmgen.cluster.profile import Bounds, Partition, Profile, Qos
     from slurmgen.cluster.profile.limits import Selectable
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
     from slurmgen.jobfile.job import JobSpec
 
 _Place = TypeVar("_Place", bound="Selectable")
@@ -51,8 +51,8 @@ class _Excess(NamedTuple):
     fix: str
 
 
-def check(profile: Profile, job: Circumstances, problems: list[Problem]) -> None:
-    """Add a Problem for every bound that the job breaks."""
+def check(profile: Profile, job: Circumstances, problems: list[Refusal]) -> None:
+    """Add a Refusal for every bound that the job breaks."""
     qos = _current(profile.qos, (job.qos,) if job.qos else (), job)
     chosen: list[Partition | None] = [
         partition for partition in profile.partitions if partition.name in job.partitions

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
 from slurmgen.jobfile.keys import KEYS, OPTIONS
-from slurmgen.jobfile.refusals import Conflict
 from slurmgen.jobfile.reserved import refused_variable
 from slurmgen.slurm.options import catalog
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from slurmgen.cluster.profile.conditions import When
     from slurmgen.cluster.profile.facts import Facts
     from slurmgen.cluster.profile.options import Reason
-    from slurmgen.jobfile.source import KeyPath
+    from slurmgen.diagnostics import KeyPath
 
 # Options of srun that the script writes from the job's own keys, or that change what they mean.
 _DECIDED = catalog.decided_by_the_plan() | {"kill-on-bad-exit", "wait", "export", "multi-prog"}
@@ -57,7 +56,7 @@ def _unknown(name: str, key: str, close: str | None) -> Refusal:
     )
 
 
-def check_profile(profile: Facts) -> Iterator[Conflict]:
+def check_profile(profile: Facts) -> Iterator[Refusal]:
     """Every conflict within a profile."""
     yield from _check_defaults(profile)
     yield from _check_environment(profile.env, ("env",))
@@ -75,7 +74,7 @@ def check_profile(profile: Facts) -> Iterator[Conflict]:
     yield from _check_ports(profile)
 
 
-def _check_defaults(profile: Facts) -> Iterator[Conflict]:
+def _check_defaults(profile: Facts) -> Iterator[Refusal]:
     from difflib import get_close_matches
 
     takes = [name for name, key in KEYS.items() if key.in_profile]
@@ -91,24 +90,24 @@ def _check_defaults(profile: Facts) -> Iterator[Conflict]:
             else "it is no key of the job file, and every job would be refused",
             fix=f"write {close[0]}" if close else "remove it",
         )
-        yield Conflict(("defaults", name), ("defaults",), refusal)
+        yield refusal.about(("defaults", name))
 
 
-def _check_environment(env: Mapping[str, str], key: KeyPath) -> Iterator[Conflict]:
+def _check_environment(env: Mapping[str, str], key: KeyPath) -> Iterator[Refusal]:
     for name in env:
         refusal = refused_variable(name)
         if refusal is not None:
-            yield Conflict((*key, name), (str(key[0]),), refusal)
+            yield refusal.about((*key, name))
 
 
-def _check_srun(words: Sequence[str], key: KeyPath) -> Iterator[Conflict]:
+def _check_srun(words: Sequence[str], key: KeyPath) -> Iterator[Refusal]:
     for index, word in enumerate(words):
         refusal = refused_word(word)
         if refusal is not None:
-            yield Conflict((*key, index), (str(key[0]),), refusal)
+            yield refusal.about((*key, index))
 
 
-def _check_conditions(profile: Facts) -> Iterator[Conflict]:
+def _check_conditions(profile: Facts) -> Iterator[Refusal]:
     """What a condition or a QOS names is there."""
     kinds = [kind.name for kind in profile.node_types]
     known = {
@@ -143,21 +142,18 @@ def _conditions(profile: Facts) -> Iterator[tuple[KeyPath, When]]:
             yield (key, name), reason.when
 
 
-def _check_sources(profile: Facts) -> Iterator[Conflict]:
+def _check_sources(profile: Facts) -> Iterator[Refusal]:
     """Every block names documents of `sources`."""
     for place, names in cited(profile):
         for name in names:
             if name not in profile.sources:
-                yield Conflict(
-                    place,
-                    (str(place[0]),),
-                    Refusal(
-                        f'there is no source "{name}"',
-                        why="whoever doubts the fact would not find where it is from",
-                        fix=f"known: {', '.join(profile.sources)}"
-                        if profile.sources
-                        else "describe it under sources:",
-                    ),
+                yield Refusal(
+                    f'there is no source "{name}"',
+                    why="whoever doubts the fact would not find where it is from",
+                    fix=f"known: {', '.join(profile.sources)}"
+                    if profile.sources
+                    else "describe it under sources:",
+                    key=place,
                 )
 
 
@@ -177,21 +173,18 @@ def cited(model: object, place: KeyPath = ()) -> Iterator[tuple[KeyPath, tuple[s
                 yield from cited(value, (*place, key))
 
 
-def _check_ports(profile: Facts) -> Iterator[Conflict]:
+def _check_ports(profile: Facts) -> Iterator[Refusal]:
     port = profile.rendezvous.port
     if port is not None and port.first + port.count > 65_536:
-        yield Conflict(
-            ("rendezvous", "port"),
-            ("rendezvous",),
-            Refusal(
-                f"ports {port.first} to {port.first + port.count - 1}",
-                why="the last port there is is 65535",
-                fix=f"write count: {65_536 - port.first}",
-            ),
+        yield Refusal(
+            f"ports {port.first} to {port.first + port.count - 1}",
+            why="the last port there is is 65535",
+            fix=f"write count: {65_536 - port.first}",
+            key=("rendezvous", "port"),
         )
 
 
-def _check_names(profile: Facts) -> Iterator[Conflict]:
+def _check_names(profile: Facts) -> Iterator[Refusal]:
     """Node types and partitions name each other."""
     kinds = [kind.name for kind in profile.node_types]
     named = [partition.name for partition in profile.partitions if partition.unnamed is None]
@@ -212,13 +205,13 @@ def _check_names(profile: Facts) -> Iterator[Conflict]:
                 yield _conflict(place, f'there is no node type "{name}"', ", ".join(kinds))
 
 
-def _conflict(key: KeyPath, what: str, known: str) -> Conflict:
-    refusal = Refusal(
+def _conflict(key: KeyPath, what: str, known: str) -> Refusal:
+    return Refusal(
         what,
         why="node types and partitions find each other by their names",
         fix=f"known: {known}" if known else "give it a name of its own",
+        key=key,
     )
-    return Conflict(key, (str(key[0]),), refusal)
 
 
 def refused_word(word: str) -> Refusal | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from slurmgen.cluster.profile import Partition, Profile, Qos
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
     from slurmgen.jobfile.job import JobSpec
 
 AUTO = "auto"
@@ -122,12 +122,12 @@ def _qos(profile: Profile) -> list[Qos | None]:
 def reason(
     chosen: Candidate,
     profile: Profile,
-    passed: Sequence[tuple[Candidate, Problem]],
+    passed: Sequence[tuple[Candidate, Refusal]],
     left: Sequence[Candidate] = (),
 ) -> str:
     """`partition: auto is long (…): …`, for a person. left: those that were not tried."""
     said = " and ".join(f"{key}: auto is {name}" for key, name in chosen.names.items())
-    others = "; ".join(f"{_named(other)}: {problem.refusal.what}" for other, problem in passed)
+    others = "; ".join(f"{_named(other)}: {problem.what}" for other, problem in passed)
     others = f" (not {others})" if others else ""
     if chosen.trials:
         which = " and ".join(chosen.trials)
@@ -149,9 +149,9 @@ def _named(candidate: Candidate) -> str:
     return " with ".join(candidate.names.values())
 
 
-def unknown_ranks(spec: JobSpec) -> list[Problem]:
-    """The Problem that a job with a script of its own leaves the choice open."""
-    problems: list[Problem] = []
+def unknown_ranks(spec: JobSpec) -> list[Refusal]:
+    """The Refusal that a job with a script of its own leaves the choice open."""
+    problems: list[Refusal] = []
     key = "partition" if spec.partition == AUTO else "qos"
     refuse(
         problems,
@@ -164,10 +164,10 @@ def unknown_ranks(spec: JobSpec) -> list[Problem]:
 
 
 def none_fits(
-    spec: JobSpec, profile: Profile, passed: Sequence[tuple[Candidate, Problem]]
-) -> list[Problem]:
-    """The Problem that there is nothing to choose."""
-    problems: list[Problem] = []
+    spec: JobSpec, profile: Profile, passed: Sequence[tuple[Candidate, Refusal]]
+) -> list[Refusal]:
+    """The Refusal that there is nothing to choose."""
+    problems: list[Refusal] = []
     key = "partition" if spec.partition == AUTO else "qos"
     noun = "partition" if key == "partition" else "QOS"
     named = profile.partitions if key == "partition" else profile.qos
@@ -189,12 +189,12 @@ def none_fits(
         )
         return problems
     _, nearest = min(passed, key=lambda one: one[1].key != "time")
-    tried = [f"{_named(other)}: {problem.refusal.what}" for other, problem in passed]
+    tried = [f"{_named(other)}: {problem.what}" for other, problem in passed]
     refuse(
         problems,
         key,
         f"{key}: auto, and no {noun} of {profile.name} takes the job",
         "; ".join([*tried, never] if shut else tried),
-        nearest.refusal.fix + (f", or name the {noun} yourself" if shut else ""),
+        nearest.fix + (f", or name the {noun} yourself" if shut else ""),
     )
     return problems

@@ -8,12 +8,12 @@ from slurmgen.cluster.problems import UNAVAILABLE, refuse
 
 if TYPE_CHECKING:
     from slurmgen.cluster.profile import Profile
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
     from slurmgen.jobfile.job import JobSpec
 
 
-def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
-    """Add a Problem for every name that is not in a list which the profile has closed."""
+def check(spec: JobSpec, profile: Profile, problems: list[Refusal]) -> None:
+    """Add a Refusal for every name that is not in a list which the profile has closed."""
     inventory = profile.inventory
     if inventory.reservations is not None and spec.reservation is not None:
         if spec.reservation not in inventory.reservations:
@@ -40,7 +40,7 @@ def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
     _check_features(spec, profile, problems)
 
 
-def _check_licenses(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+def _check_licenses(spec: JobSpec, profile: Profile, problems: list[Refusal]) -> None:
     known = profile.inventory.licenses
     if known is None:
         return
@@ -59,7 +59,7 @@ def _check_licenses(spec: JobSpec, profile: Profile, problems: list[Problem]) ->
                 )
 
 
-def _check_features(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+def _check_features(spec: JobSpec, profile: Profile, problems: list[Refusal]) -> None:
     lists = [kind.features for kind in profile.node_types]
     asked = (("constraint", spec.constraint), (("sbatch", "prefer"), spec.sbatch.get("prefer")))
     if not lists or None in lists or not any(text for _, text in asked):
@@ -80,7 +80,7 @@ def _check_features(spec: JobSpec, profile: Profile, problems: list[Problem]) ->
 
 
 def _check_hosts(
-    spec: JobSpec, nodes: tuple[str, ...], profile: Profile, problems: list[Problem]
+    spec: JobSpec, nodes: tuple[str, ...], profile: Profile, problems: list[Refusal]
 ) -> None:
     from slurmgen.slurm.grammars.nodes import expand_hostlist
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from slurmgen.cluster import inventory
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.problems import UNAVAILABLE, refuse
-from slurmgen.errors import Problem
+from slurmgen.errors import Refusal
 from slurmgen.jobfile.keys import MEMORY, OPTIONS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def choose_node_type(
     profile: Profile,
     gpu_type: str | None,
     gpus: int,
-    problems: list[Problem],
+    problems: list[Refusal],
 ) -> NodeType | None:
     """The kind of node the job will get, as far as the profile can tell.
 
@@ -83,9 +83,9 @@ def check(
     profile: Profile,
     ask: Ask,
     directives: list[Directive],
-    problems: list[Problem],
+    problems: list[Refusal],
 ) -> None:
-    """Add a Problem for everything the profile says cannot run."""
+    """Add a Refusal for everything the profile says cannot run."""
     if profile.status == "closed":
         # Whatever else is wrong with the job matters no more.
         problems.clear()
@@ -125,7 +125,7 @@ def _check_as_a_whole(
     profile: Profile,
     ask: Ask,
     directives: list[Directive],
-    problems: list[Problem],
+    problems: list[Refusal],
 ) -> None:
     """Rules about the whole job: what it has, where it goes, how large and long it is."""
     from slurmgen.cluster import bounds, conditions
@@ -137,8 +137,8 @@ def _check_as_a_whole(
     bounds.check(profile, job, problems)
 
 
-def refuse_closed(profile: Profile, problems: list[Problem]) -> None:
-    """Add the Problem that the cluster runs no jobs any more."""
+def refuse_closed(profile: Profile, problems: list[Refusal]) -> None:
+    """Add the Refusal that the cluster runs no jobs any more."""
     since = f" since {profile.ends}" if profile.ends else ""
     reason = cite(profile, profile.status_reason or "it no longer runs jobs", profile.status_source)
     refuse(problems, "", f"{profile.name} is closed{since}", reason, "choose another cluster")
@@ -149,7 +149,7 @@ def _check_rules(
     profile: Profile,
     job: Circumstances,
     directives: list[Directive],
-    problems: list[Problem],
+    problems: list[Refusal],
 ) -> None:
     from slurmgen.cluster.conditions import describe, holds
 
@@ -174,7 +174,7 @@ def _check_rules(
             )
 
 
-def _check_memory_option(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+def _check_memory_option(spec: JobSpec, profile: Profile, problems: list[Refusal]) -> None:
     for key in MEMORY:
         if getattr(spec, key) is None:
             continue
@@ -190,7 +190,7 @@ def _check_memory_option(spec: JobSpec, profile: Profile, problems: list[Problem
         )
 
 
-def _check_account(spec: JobSpec, profile: Profile, ask: Ask, problems: list[Problem]) -> None:
+def _check_account(spec: JobSpec, profile: Profile, ask: Ask, problems: list[Refusal]) -> None:
     """An account that is not one for the GPUs that are asked for."""
     known = profile.account
     pattern = (ask.node_type.account if ask.node_type else None) or (known and known.pattern)
@@ -217,7 +217,7 @@ def _check_account(spec: JobSpec, profile: Profile, ask: Ask, problems: list[Pro
 
 
 def _check_cpu_share(
-    spec: JobSpec, profile: Profile, node_type: NodeType, ask: Ask, problems: list[Problem]
+    spec: JobSpec, profile: Profile, node_type: NodeType, ask: Ask, problems: list[Refusal]
 ) -> None:
     share, rule = node_type.cpus_per_gpu, node_type.cpus_rule
     if share is None or rule == "recommended" or ask.cpus_per_task is None:
@@ -237,7 +237,7 @@ def _check_cpu_share(
     )
 
 
-def _check_container(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+def _check_container(spec: JobSpec, profile: Profile, problems: list[Refusal]) -> None:
     container, there = spec.setup.container, profile.container
     if container is None or container.runtime is not None or there is None:
         return
@@ -252,7 +252,7 @@ def _check_container(spec: JobSpec, profile: Profile, problems: list[Problem]) -
         )
 
 
-def _check_gpus(profile: Profile, ask: Ask, problems: list[Problem]) -> None:
+def _check_gpus(profile: Profile, ask: Ask, problems: list[Refusal]) -> None:
     own = ask.node_type.gpu_counts if ask.node_type is not None else ()
     gpus, counts = ask.gpus, own or profile.gpus.counts
     why = profile.gpus.why or "the job would be refused"
@@ -286,7 +286,7 @@ def _check_gpus(profile: Profile, ask: Ask, problems: list[Problem]) -> None:
 
 
 def _check_defaults(
-    spec: JobSpec, profile: Profile, node_type: NodeType, problems: list[Problem]
+    spec: JobSpec, profile: Profile, node_type: NodeType, problems: list[Refusal]
 ) -> None:
     """A default that keeps the job from the nodes it asks for."""
     for key, chosen in node_type.select.given().items():
@@ -302,7 +302,7 @@ def _check_defaults(
             )
 
 
-def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Problem]) -> None:
+def _check_node(spec: JobSpec, node_type: NodeType, ask: Ask, problems: list[Refusal]) -> None:
     # No task has less than one.
     layout, gpus, cpus_per_task = ask.layout, ask.gpus, ask.cpus_per_task or 1
     already = any(problem.key == "gpus_per_node" for problem in problems)
@@ -364,7 +364,7 @@ _NODE_OPTIONS = (
 )
 
 
-def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Problem]) -> None:
+def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Refusal]) -> None:
     from slurmgen.slurm.grammars.memory import parse_memory
 
     for option, fact, what in _NODE_OPTIONS:
@@ -380,7 +380,7 @@ def _check_node_options(spec: JobSpec, node_type: NodeType, problems: list[Probl
                 )
 
 
-def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
+def _check_array(spec: JobSpec, profile: Profile, problems: list[Refusal]) -> None:
     if spec.array is None or profile.max_array_size is None:
         return
     highest = spec.array.max_index
@@ -394,7 +394,7 @@ def _check_array(spec: JobSpec, profile: Profile, problems: list[Problem]) -> No
         )
 
 
-def _check_partition(profile: Profile, job: Circumstances, problems: list[Problem]) -> None:
+def _check_partition(profile: Profile, job: Circumstances, problems: list[Refusal]) -> None:
     by_name: dict[str, Partition] = {p.name: p for p in profile.partitions}
     for name in job.partitions:
         partition = by_name.get(name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.errors import Problem, Refusal
+from slurmgen.errors import Refusal
 from slurmgen.slurm.options import catalog
 from slurmgen.slurm.options.values import check_option
 
@@ -26,8 +26,8 @@ _NEWER_VALUES = (
 _RESERVATION_SIGNAL = "24.11"
 
 
-def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
-    """Add a Problem for every option and value that the profile's Slurm refuses."""
+def check(spec: JobSpec, profile: Profile, problems: list[Refusal]) -> None:
+    """Add a Refusal for every option and value that the profile's Slurm refuses."""
     version = profile.slurm or ""
     line = ".".join(version.split(".")[:2])
     for name, value in spec.sbatch.items():
@@ -36,7 +36,7 @@ def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
             try:
                 check_option(name, value, version)
             except Refusal as refusal:
-                problems.append(Problem(("sbatch", name), refusal))
+                problems.append(refusal.about(("sbatch", name)))
     for key, word, since in _NEWER_VALUES:
         value = getattr(spec, key)
         if value is not None and word in value and line < since:
@@ -48,6 +48,6 @@ def check(spec: JobSpec, profile: Profile, problems: list[Problem]) -> None:
         problems.append(_problem("signal", what, profile, f"write {rest}"))
 
 
-def _problem(key: str, what: str, profile: Profile, fix: str) -> Problem:
+def _problem(key: str, what: str, profile: Profile, fix: str) -> Refusal:
     why = f"{profile.name} has Slurm {profile.slurm} without it, where sbatch ends with an error"
-    return Problem(key, Refusal(what, why=why, fix=fix))
+    return Refusal(what, why=why, fix=fix, key=key)

@@ -10,7 +10,7 @@ from slurmgen.slurm.grammars.memory import parse_memory
 if TYPE_CHECKING:
     from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import NodeType, Profile
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
     from slurmgen.jobfile.job import JobSpec
 
 _WHY = "they stand idle for everybody, and most sites charge a job by its largest share of a node"
@@ -33,8 +33,8 @@ def are_whole(spec: JobSpec, profile: Profile) -> bool:
     return bool(known) and all(partition.whole_nodes for partition in known)
 
 
-def check(spec: JobSpec, ask: Ask, *, whole_nodes: bool, problems: list[Problem]) -> None:
-    """Add a Problem where GPUs of the job's nodes are left that no other job can use.
+def check(spec: JobSpec, ask: Ask, *, whole_nodes: bool, problems: list[Refusal]) -> None:
+    """Add a Refusal where GPUs of the job's nodes are left that no other job can use.
 
     whole_nodes: the partition gives no less than a node.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.cluster import generic
-from slurmgen.errors import InvalidInput, Refusal
+from slurmgen.errors import InvalidInput, Refusal, Refusals
 from slurmgen.importer.keys import canonical
 from slurmgen.jobfile.load import load_job
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.options.catalog import ALIASES
 
@@ -38,8 +38,8 @@ def script_of(text: str) -> str:
         return render(resolve(spec, generic.PROFILE, source=SOURCE))
     except InvalidInput as error:
         raise RefusedError(error.diagnostics[0].message) from None
-    except PlanError as error:
-        raise RefusedError(error.problems[0].refusal.what) from None
+    except Refusals as error:
+        raise RefusedError(error.problems[0].what) from None
     except Refusal as error:
         raise RefusedError(error.what) from None
 

@@ -10,9 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen import launchers
-from slurmgen.errors import Problem, Refusal
+from slurmgen.errors import Refusal, Refusals
 from slurmgen.jobfile.keys import KEYS, MEMORY
-from slurmgen.jobfile.refusals import Conflict, Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +30,11 @@ def check_together(spec: JobSpec) -> None:
 
 def _conflict(
     key: str | tuple[str | int, ...], involved: tuple[str, ...], what: str, why: str, fix: str
-) -> Conflict:
-    return Conflict(key, involved, Refusal(what, why=why, fix=fix))
+) -> Refusal:
+    return Refusal(what, why=why, fix=fix, key=key, involved=involved)
 
 
-def _script(spec: JobSpec) -> Iterator[Conflict]:
+def _script(spec: JobSpec) -> Iterator[Refusal]:
     """A script of the user's own: what its directives say is lint's to judge, as with any."""
     for key, known in KEYS.items():
         # What a script does by itself.
@@ -58,7 +57,7 @@ def _script(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _program(spec: JobSpec) -> Iterator[Conflict]:
+def _program(spec: JobSpec) -> Iterator[Refusal]:
     involved = ("command", "ddp", "args")
     if spec.command is None and spec.ddp is None:
         yield _conflict(
@@ -86,7 +85,7 @@ def _program(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _resources(spec: JobSpec) -> Iterator[Conflict]:
+def _resources(spec: JobSpec) -> Iterator[Refusal]:
     given = [key for key in MEMORY if getattr(spec, key)]
     if len(given) > 1:
         yield _conflict(
@@ -128,17 +127,16 @@ def _launcher(spec: JobSpec) -> Launcher:
     return launchers.find(spec.launcher)
 
 
-def _shape(spec: JobSpec) -> Iterator[Conflict]:
+def _shape(spec: JobSpec) -> Iterator[Refusal]:
 
     gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     try:
         _launcher(spec).layout(spec, gpus)
-    except Problem as problem:
-        involved = (str(problem.key), "launcher", "nodes", "gpus_per_node")
-        yield Conflict(problem.key, involved, problem.refusal)
+    except Refusal as problem:
+        yield problem.about(problem.key, str(problem.key), "launcher", "nodes", "gpus_per_node")
 
 
-def _python(spec: JobSpec) -> Iterator[Conflict]:
+def _python(spec: JobSpec) -> Iterator[Refusal]:
     keys = ("venv", "conda", "uv", "container")
     chosen = [key for key in keys if getattr(spec.setup, key)]
     if len(chosen) > 1:
@@ -160,7 +158,7 @@ def _until_deadline(spec: JobSpec) -> int | None:
     return offset_seconds(spec.deadline)
 
 
-def _times(spec: JobSpec) -> Iterator[Conflict]:
+def _times(spec: JobSpec) -> Iterator[Refusal]:
     most = spec.time.seconds if spec.time is not None else None
     least = spec.time_min.seconds if spec.time_min is not None else most
     left = _until_deadline(spec)
@@ -182,7 +180,7 @@ def _times(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _segments(spec: JobSpec) -> Iterator[Conflict]:
+def _segments(spec: JobSpec) -> Iterator[Refusal]:
     segment = spec.sbatch.get("segment")
     if segment is not None and spec.nodes % int(segment):
         yield _conflict(
@@ -194,7 +192,7 @@ def _segments(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _array_tokens(spec: JobSpec) -> Iterator[Conflict]:
+def _array_tokens(spec: JobSpec) -> Iterator[Refusal]:
     for key in ("output", "error", "input"):
         pattern = getattr(spec, key)
         if pattern is None or spec.array is not None:
@@ -210,7 +208,7 @@ def _array_tokens(spec: JobSpec) -> Iterator[Conflict]:
                 )
 
 
-def _hosts(spec: JobSpec) -> Iterator[Conflict]:
+def _hosts(spec: JobSpec) -> Iterator[Refusal]:
     if spec.nodelist is None:
         return
     from slurmgen.slurm.grammars.nodes import expand_hostlist
@@ -235,7 +233,7 @@ def _hosts(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _environment(spec: JobSpec) -> Iterator[Conflict]:
+def _environment(spec: JobSpec) -> Iterator[Refusal]:
     if not spec.env:
         return
     from slurmgen.jobfile.reserved import refused_variable
@@ -243,10 +241,10 @@ def _environment(spec: JobSpec) -> Iterator[Conflict]:
     for name in spec.env:
         refusal = refused_variable(name)
         if refusal is not None:
-            yield Conflict(("env", name), ("env",), refusal)
+            yield refusal.about(("env", name))
 
 
-def _exported(spec: JobSpec) -> Iterator[Conflict]:
+def _exported(spec: JobSpec) -> Iterator[Refusal]:
     """What a directive sets, Bash reads when it starts: the same names are refused."""
     if spec.export is None or "=" not in spec.export:
         return
@@ -256,7 +254,7 @@ def _exported(spec: JobSpec) -> Iterator[Conflict]:
     for name in given_values(spec.export):
         refusal = refused_variable(name)
         if refusal is not None:
-            yield Conflict("export", ("export",), refusal)
+            yield refusal.about("export")
 
 
 # bash(1), torchrun and a forking parent end by these; the program's own handler is not
@@ -264,7 +262,7 @@ def _exported(spec: JobSpec) -> Iterator[Conflict]:
 _ALWAYS_DEADLY = ("KILL", "TERM", "STOP", "CONT")
 
 
-def _signal(spec: JobSpec) -> Iterator[Conflict]:
+def _signal(spec: JobSpec) -> Iterator[Refusal]:
     if spec.signal is None:
         return
     from slurmgen.slurm.grammars.signal import flags_and_name
@@ -290,7 +288,7 @@ def _signal(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _requeue(spec: JobSpec) -> Iterator[Conflict]:
+def _requeue(spec: JobSpec) -> Iterator[Refusal]:
     if spec.requeue is None or isinstance(spec.requeue, bool):
         return
     from slurmgen.jobfile.requeue import EARLY_SECONDS, signal_seconds
@@ -334,7 +332,7 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
             )
 
 
-def _binding(spec: JobSpec) -> Iterator[Conflict]:
+def _binding(spec: JobSpec) -> Iterator[Refusal]:
     """Binding tasks to GPUs hides the node's other GPUs from them."""
     gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     for option in ("gpu-bind", "tres-bind"):
@@ -350,16 +348,16 @@ def _binding(spec: JobSpec) -> Iterator[Conflict]:
             )
 
 
-def _options(spec: JobSpec) -> Iterator[Conflict]:
+def _options(spec: JobSpec) -> Iterator[Refusal]:
     if not spec.sbatch:
         return
     from slurmgen.slurm.options.conflicts import check_conflicts
 
     keys = {key for key, value in spec.__dict__.items() if value not in (None, False)}
     for found in check_conflicts({**dict.fromkeys(keys), **spec.sbatch}):
-        name = next((option for option in found.options if option in spec.sbatch), None)
-        key = ("sbatch", name) if name else found.options[0]
-        yield Conflict(key, ("sbatch", *found.options), found.refusal)
+        name = next((option for option in found.involved if option in spec.sbatch), None)
+        key = ("sbatch", name) if name else found.key
+        yield found.about(key, "sbatch", *found.involved)
 
 
 _CHECKS = (

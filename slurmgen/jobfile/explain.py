@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from slurmgen.diagnostics import ERROR, Diagnostic
-from slurmgen.errors import InvalidInput, Refusal
+from slurmgen.errors import InvalidInput, Refusal, Refusals
 from slurmgen.jobfile.hints import FOREIGN_KEYS
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.jobfile.refusals import Refusals
-from slurmgen.jobfile.source import KeyPath, Source, at_key
+from slurmgen.jobfile.source import Source, at_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
+
+    from slurmgen.diagnostics import KeyPath
 
 
 def validate(model: type[Any], data: Mapping[str, Any], source: Source) -> Any:
@@ -53,7 +54,7 @@ def _errors_among_the_valid(
             cause = detail.get("ctx", {}).get("error")
             if isinstance(cause, Refusals):
                 kept = [p for p in cause.problems if not wrong & set(p.involved)]
-                found += [at_key(p.key, p.refusal, source) for p in kept]
+                found += [at_key(p, source) for p in kept]
         return found
     return []
 
@@ -64,11 +65,11 @@ def _diagnose(
     location = _key_path(detail["loc"], data)
     cause = detail.get("ctx", {}).get("error")
     if isinstance(cause, Refusals):
-        return [at_key(p.key, p.refusal, source) for p in cause.problems]
+        return [at_key(p, source) for p in cause.problems]
     if detail["type"] == "extra_forbidden":
         return [_unknown_key(location, model, source)]
     refusal = cause if isinstance(cause, Refusal) else _explain(detail, location)
-    place, length = source.locate((*location, *refusal.inner))
+    place, length = source.locate((*location, *refusal.path))
     return [refusal.at(place, length)]
 
 

@@ -21,8 +21,8 @@ from slurmgen.jobfile.requeue import MAX_RESTARTS, ON_NODE_FAIL, SIGNAL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from slurmgen.diagnostics import KeyPath
     from slurmgen.jobfile.readers import Reader
-    from slurmgen.jobfile.source import KeyPath
 
 # What becomes of a key among the directives:
 COPIED = "copied"  # the option of the same name, with the key's value

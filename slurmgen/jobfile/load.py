@@ -9,13 +9,13 @@ from slurmgen.diagnostics import Location
 from slurmgen.errors import InvalidInput, Refusal, UsageError
 from slurmgen.jobfile.keys import rivals
 from slurmgen.jobfile.quick import quick_job
-from slurmgen.jobfile.source import KeyPath, Source, at_key, parse_yaml
+from slurmgen.jobfile.source import Source, at_key, parse_yaml
 from slurmgen.slurm.quoting import check_encodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from slurmgen.diagnostics import Diagnostic
+    from slurmgen.diagnostics import Diagnostic, KeyPath
     from slurmgen.jobfile.job import JobSpec
 
 
@@ -55,36 +55,38 @@ def load_keys(
     Raises InvalidInput with every error found.
     """
     source = Source(name, "", dict(keys), {})
-    wrong = [at_key(key, refusal, source) for key, refusal in _not_for_a_file(keys, ())]
+    wrong = [at_key(refusal, source) for refusal in _not_for_a_file(keys, ())]
     if wrong:
         raise InvalidInput(wrong)
     return job_of(source, defaults=defaults)
 
 
-def _not_for_a_file(value: Any, key: KeyPath) -> Iterator[tuple[KeyPath, Refusal]]:
+def _not_for_a_file(value: Any, key: KeyPath) -> Iterator[Refusal]:
     """What a job file could not say: its keys and values are text, of bounded depth."""
     name = ".".join(map(str, key)).encode(errors="backslashreplace").decode()[:60]
     if len(key) > _MAX_DEPTH:
-        yield key, Refusal(f"{name} is nested too deep", why="no value is", fix="write less")
+        what = f"{name} is nested too deep"
+        yield Refusal(what, why="no value is", fix="write less", key=key)
     elif isinstance(value, Mapping):
         for inner, item in value.items():
             if isinstance(inner, str):
                 yield from _not_for_a_file(item, (*key, inner))
             else:
                 what = f"{name} has {ascii(inner)[:60]} for a key"
-                yield key, Refusal(what, why="a key is text", fix="write it in quotes")
+                yield Refusal(what, why="a key is text", fix="write it in quotes", key=key)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             yield from _not_for_a_file(item, (*key, index))
     elif isinstance(value, int) and value.bit_length() > 64:
         what = f"{name} is a number of more than 64 bits"
-        yield key, Refusal(what, why="no number of a job is so large", fix="write a smaller one")
+        why = "no number of a job is so large"
+        yield Refusal(what, why=why, fix="write a smaller one", key=key)
     for text in (key[-1] if key else "", value):
         try:
             if isinstance(text, str):
                 check_encodable(text)
         except Refusal as refusal:
-            yield key, refusal
+            yield refusal.about(key)
 
 
 # As in a file (`source.py`).

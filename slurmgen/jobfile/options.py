@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from slurmgen.errors import Refusal
+from slurmgen.errors import Refusal, Refusals
 from slurmgen.jobfile.readers import kind, text
-from slurmgen.jobfile.refusals import Conflict, Refusals
 from slurmgen.slurm.options import catalog
 from slurmgen.slurm.options.values import check_option, decided_by
 from slurmgen.slurm.quoting import check_directive
@@ -38,7 +37,7 @@ def read_options(value: Any, keys: Container[str]) -> dict[str, str | None]:
                 )
             read[option] = _option(str(name), given, keys)
         except Refusal as refusal:
-            wrong.append(Conflict(("sbatch", str(name)), ("sbatch",), refusal))
+            wrong.append(refusal.about(("sbatch", str(name))))
     if wrong:
         raise Refusals(wrong)
     return read

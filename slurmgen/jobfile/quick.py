@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from slurmgen.errors import Refusal
+from slurmgen.errors import Refusal, Refusals
 from slurmgen.jobfile.blocks import read_block
 from slurmgen.jobfile.checks import check_together
 from slurmgen.jobfile.keys import DEFAULTS, READERS
 from slurmgen.jobfile.readers import Doubtful
-from slurmgen.jobfile.refusals import Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.errors import Refusal
-from slurmgen.jobfile.refusals import Conflict, Refusals
+from slurmgen.errors import Refusal, Refusals
 from slurmgen.slurm.quoting import (
     check_argument_length,
     check_directive,
@@ -137,8 +136,7 @@ def _all(reader: Reader) -> Callable[[Any], tuple[Any, ...]]:
             try:
                 items.append(reader(item))
             except Refusal as refusal:
-                refusal.inner = (index,)
-                raise
+                raise refusal.about((index,)) from None
         return tuple(items)
 
     return read
@@ -389,7 +387,7 @@ def environment(value: Any) -> dict[str, str]:
         try:
             read[str(variable)] = _variable(str(variable), given)
         except Refusal as refusal:
-            wrong.append(Conflict(("env", str(variable)), ("env",), refusal))
+            wrong.append(refusal.about(("env", str(variable))))
     if wrong:
         raise Refusals(wrong)
     return read
@@ -432,8 +430,7 @@ def variables(value: Any) -> dict[str, Any]:
             else:
                 read[str(variable)] = read_scalar(text(given))
         except Refusal as refusal:
-            key: tuple[str | int, ...] = ("vars", str(variable), *refusal.inner)
-            wrong.append(Conflict(key, ("vars",), refusal))
+            wrong.append(refusal.about(("vars", str(variable), *refusal.path)))
     if wrong:
         raise Refusals(wrong)
     return read

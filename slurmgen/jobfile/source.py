@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-KeyPath = tuple["str | int", ...]
+    from slurmgen.diagnostics import KeyPath
 
 _NULL = ("", "~", "null", "Null", "NULL")
 _STRING_TAG = "tag:yaml.org,2002:str"
@@ -82,16 +82,16 @@ class Source(NamedTuple):
         return Location(self.path, span.value_line, span.value_column), span.value_length
 
 
-def at_key(key: str | KeyPath, refusal: Refusal, source: Source) -> Diagnostic:
-    """The Diagnostic of a Refusal about a key of a file."""
-    path: KeyPath = (key,) if isinstance(key, str) else key
+def at_key(refusal: Refusal, source: Source) -> Diagnostic:
+    """The Diagnostic of a Refusal that knows its key, in a file."""
+    path = refusal.path
     if path not in source.spans and path not in source.elsewhere:
         # Options are known by their name with dashes, and may be written with underscores.
         other = tuple(str(part).replace("-", "_") for part in path)
         path = other if other in source.spans else path
     # A variable or an option is wrong by its name as often as by its value.
     place, length = source.locate(
-        path, at_key=path[0] in ("env", "sbatch", "vars") and len(path) > 1
+        path, at_key=len(path) > 1 and path[0] in ("env", "sbatch", "vars")
     )
     return refusal.at(place, length)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Literal, NamedTuple, Protocol, cast, get_args
 
-from slurmgen.errors import Problem, Refusal
+from slurmgen.errors import Refusal
 
 Name = Literal["srun", "torchrun", "spawn", "plain"]
 NAMES: tuple[Name, ...] = get_args(Name)
@@ -99,7 +99,7 @@ class Launcher:
     def layout(self, spec: Asked, gpus: int) -> Layout:
         """How many tasks Slurm starts and how many ranks each becomes.
 
-        gpus: on each node. Raises Problem for a shape that it cannot start rightly. This is the
+        gpus: on each node. Raises Refusal for a shape that it cannot start rightly. This is the
         layout of launchers whose task starts the node's ranks by itself.
         """
         return _one_task_per_node(spec, gpus)
@@ -136,31 +136,25 @@ def named(launchers: tuple[Launcher, ...]) -> str:
 
 def _one_task_per_node(spec: Asked, gpus: int) -> Layout:
     if spec.ntasks_per_node not in (None, 1):
-        raise Problem(
-            "ntasks_per_node",
-            Refusal(
-                f"launcher {spec.launcher} runs one task per node, not {spec.ntasks_per_node}",
-                why=f"each task would start {gpus or 'all'} ranks of its own on the same GPUs",
-                fix=f"remove ntasks_per_node, or use launcher: {DEFAULT} for a task per GPU",
-            ),
+        raise Refusal(
+            f"launcher {spec.launcher} runs one task per node, not {spec.ntasks_per_node}",
+            why=f"each task would start {gpus or 'all'} ranks of its own on the same GPUs",
+            fix=f"remove ntasks_per_node, or use launcher: {DEFAULT} for a task per GPU",
+            key="ntasks_per_node",
         )
     if spec.ntasks not in (None, spec.nodes):
-        raise Problem(
-            "ntasks",
-            Refusal(
-                f"launcher {spec.launcher} runs one task per node: {spec.nodes}, not {spec.ntasks}",
-                why="each task starts all ranks of its node",
-                fix="remove ntasks",
-            ),
+        raise Refusal(
+            f"launcher {spec.launcher} runs one task per node: {spec.nodes}, not {spec.ntasks}",
+            why="each task starts all ranks of its node",
+            fix="remove ntasks",
+            key="ntasks",
         )
     nproc = spec.nproc_per_node
     if gpus and nproc not in (None, gpus):
-        raise Problem(
-            "nproc_per_node",
-            Refusal(
-                f"{nproc} ranks for {gpus} GPUs on each node",
-                why="a rank per GPU leaves none idle and none shared",
-                fix=f"remove nproc_per_node, or write nproc_per_node: {gpus}",
-            ),
+        raise Refusal(
+            f"{nproc} ranks for {gpus} GPUs on each node",
+            why="a rank per GPU leaves none idle and none shared",
+            fix=f"remove nproc_per_node, or write nproc_per_node: {gpus}",
+            key="nproc_per_node",
         )
     return Layout(spec.nodes, 1, nproc or gpus or 1)

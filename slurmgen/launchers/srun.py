@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurmgen.errors import Problem, Refusal
+from slurmgen.errors import Refusal
 from slurmgen.launchers import AGENT, PROGRAM, TASKS, Asked, Launcher, Layout, every, named
 
 
@@ -21,13 +21,11 @@ class Srun(Launcher):
         nodes, per_node, ntasks = spec.nodes, spec.ntasks_per_node, spec.ntasks
         if spec.nproc_per_node is not None:
             others = tuple(one for one in every() if one.ranks in (AGENT, PROGRAM))
-            raise Problem(
-                "nproc_per_node",
-                Refusal(
-                    f"nproc_per_node is for launcher {named(others)}",
-                    why="under srun every task is one rank",
-                    fix="write ntasks_per_node",
-                ),
+            raise Refusal(
+                f"nproc_per_node is for launcher {named(others)}",
+                why="under srun every task is one rank",
+                fix="write ntasks_per_node",
+                key="nproc_per_node",
             )
         if gpus:
             per_node = _check_gpus(per_node, "ntasks_per_node", gpus, "on each node")
@@ -36,23 +34,19 @@ class Srun(Launcher):
         if ntasks is None:
             ntasks = nodes * (per_node or 1)
         if ntasks < nodes:
-            raise Problem(
-                "ntasks",
-                Refusal(
-                    f"{ntasks} task(s) on {nodes} nodes",
-                    why="Slurm accepts it and leaves the other nodes idle",
-                    fix=f"write nodes: {ntasks}, or ntasks: {nodes}",
-                ),
+            raise Refusal(
+                f"{ntasks} task(s) on {nodes} nodes",
+                why="Slurm accepts it and leaves the other nodes idle",
+                fix=f"write nodes: {ntasks}, or ntasks: {nodes}",
+                key="ntasks",
             )
         most = -(-ntasks // nodes)
         if per_node not in (None, most):
-            raise Problem(
-                "ntasks_per_node",
-                Refusal(
-                    f"{ntasks} tasks on {nodes} node(s) are {most} per node, not {per_node}",
-                    why="Slurm refuses it, or leaves nodes with fewer tasks than the others",
-                    fix="remove ntasks_per_node or ntasks",
-                ),
+            raise Refusal(
+                f"{ntasks} tasks on {nodes} node(s) are {most} per node, not {per_node}",
+                why="Slurm refuses it, or leaves nodes with fewer tasks than the others",
+                fix="remove ntasks_per_node or ntasks",
+                key="ntasks_per_node",
             )
         return Layout(ntasks, most, 1)
 
@@ -61,13 +55,11 @@ def _check_gpus(tasks: int | None, key: str, gpus: int, where: str) -> int:
     if tasks is None or tasks == gpus:
         return gpus
     idle = f"{gpus - tasks} GPU(s) would be idle" if tasks < gpus else "tasks would share a GPU"
-    raise Problem(
-        key,
-        Refusal(
-            f"{tasks} task(s) for {gpus} GPUs {where}",
-            why=f"launcher srun is a task per GPU: {idle}",
-            fix=f"remove {key}: it follows from gpus_per_node",
-        ),
+    raise Refusal(
+        f"{tasks} task(s) for {gpus} GPUs {where}",
+        why=f"launcher srun is a task per GPU: {idle}",
+        fix=f"remove {key}: it follows from gpus_per_node",
+        key=key,
     )
 
 

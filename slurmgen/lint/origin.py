@@ -8,8 +8,8 @@ from slurmgen.script import stamp_reader
 from slurmgen.slurm import directives
 
 if TYPE_CHECKING:
-    from slurmgen.diagnostics import Location, Place
-    from slurmgen.jobfile.source import KeyPath, Source
+    from slurmgen.diagnostics import KeyPath, Location, Place
+    from slurmgen.jobfile.source import Source
     from slurmgen.script.plan import JobPlan
 
 _SETUP = {

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from slurmgen.cli import report
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
-from slurmgen.errors import InvalidInput, Refusal, SlurmgenError, UnavailableError, UsageError
+from slurmgen.errors import (
+    InvalidInput,
+    Refusal,
+    Refusals,
+    SlurmgenError,
+    UnavailableError,
+    UsageError,
+)
 from slurmgen.jobfile.load import load_job
 from slurmgen.jobfile.project import project_root, project_templates
-from slurmgen.jobfile.refusals import Refusals
 from slurmgen.jobfile.source import Source, at_key, decode, parse_yaml, read_text
 from slurmgen.script import stamp
-from slurmgen.script.plan import JobPlan, PlanError, resolve
+from slurmgen.script.plan import JobPlan, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,8 +63,8 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
     loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
-    except PlanError as error:
-        found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
+    except Refusals as error:
+        found = [at_key(p, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
     _note_all(plan.notes)
     _note_job(loaded.spec, profile, plan)
@@ -84,8 +90,8 @@ def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned
     loaded = load_keys(keys, "Job(…)", defaults=profile.defaults)
     try:
         plan = resolve(loaded.spec, profile)
-    except PlanError as error:
-        found = [at_key(p.key, p.refusal, loaded.source) for p in error.problems]
+    except Refusals as error:
+        found = [at_key(p, loaded.source) for p in error.problems]
         raise InvalidInput(found) from None
     _note_job(loaded.spec, profile, plan)
     return Planned(loaded.spec, profile, plan, loaded.source, root, "", loaded.given)
@@ -157,7 +163,7 @@ def origin_of(script: Path, text: str) -> Origin | None:
         yaml = read_text(path)
         loaded = load_job(yaml, str(path), defaults=profile.defaults)
         plan = resolve(loaded.spec, profile, source=said.source)
-    except (SlurmgenError, PlanError):
+    except (SlurmgenError, Refusals):
         return None
     return Origin(plan, loaded.source, text, yaml)
 
@@ -236,7 +242,7 @@ def render_job(planned: Planned) -> str:
         place, length = planned.source.locate(())
         raise InvalidInput([refusal.at(place, length)]) from None
     except Refusals as error:
-        found = [at_key(p.key, p.refusal, planned.source) for p in error.problems]
+        found = [at_key(p, planned.source) for p in error.problems]
         raise InvalidInput(found) from None
     except InvalidInput as error:
         raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None

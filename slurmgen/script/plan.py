@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen import launchers
 from slurmgen.cluster import additions, choice, limits
 from slurmgen.cluster.ask import Ask
-from slurmgen.errors import Problem
+from slurmgen.errors import Refusal, Refusals
 from slurmgen.jobfile.keys import COPIED_FIRST, COPIED_LAST, MEMORY, OPTIONS, Directive
 from slurmgen.jobfile.requeue import MAX_RESTARTS
 from slurmgen.launchers import Layout
@@ -98,19 +98,11 @@ class JobPlan(NamedTuple):
         return draw(self)
 
 
-class PlanError(ValueError):
-    """Every Problem that keeps a spec from becoming a plan on this cluster."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__("; ".join(str(problem) for problem in problems))
-        self.problems = problems
-
-
 def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> JobPlan:
     """Decide everything about `spec` on the cluster of `profile`.
 
     source: the name of the job file, for the header and the default job name.
-    Raises PlanError with every problem found.
+    Raises Refusals with every problem found.
     """
     if choice.is_open(spec):
         return _resolve_choice(spec, profile, source)
@@ -121,9 +113,9 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
     launcher = launchers.find(spec.launcher)
     try:
         layout = launcher.layout(spec, gpus)
-    except Problem as problem:
-        raise PlanError([problem]) from None
-    problems: list[Problem] = []
+    except Refusal as problem:
+        raise Refusals([problem]) from None
+    problems: list[Refusal] = []
     node_type = limits.choose_node_type(spec, profile, given_type, gpus, problems)
     gpu_type = (node_type.gpu if node_type and gpus else None) or given_type
     typed = profile.gpus.typed
@@ -143,7 +135,7 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
             distribution = directive.value
     limits.check(spec, profile, ask, directives, problems)
     if problems:
-        raise PlanError(problems)
+        raise Refusals(problems)
     setup = spec.setup
     container = None
     if setup.container is not None:
@@ -201,22 +193,22 @@ def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> Job
 def _resolve_choice(spec: JobSpec, profile: Profile, source: str) -> JobPlan:
     """The plan with the first partition and QOS in which the job has no problem."""
     if spec.script is not None:
-        raise PlanError(choice.unknown_ranks(spec))
+        raise Refusals(choice.unknown_ranks(spec))
     if profile.status == "closed":
-        problems: list[Problem] = []
+        problems: list[Refusal] = []
         limits.refuse_closed(profile, problems)
-        raise PlanError(problems)
+        raise Refusals(problems)
     passed = []
     choices = choice.candidates(spec, profile)
     for index, candidate in enumerate(choices):
         try:
             plan = resolve(candidate.spec, profile, source=source)
-        except PlanError as error:
+        except Refusals as error:
             passed.append((candidate, error.problems[0]))
         else:
             reason = choice.reason(candidate, profile, passed, choices[index + 1 :])
             return plan._replace(notes=(reason,))
-    raise PlanError(choice.none_fits(spec, profile, passed))
+    raise Refusals(choice.none_fits(spec, profile, passed))
 
 
 def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str) -> JobPlan:
@@ -224,9 +216,9 @@ def _with_own_script(spec: JobSpec, profile: Profile, source: str, job_name: str
     from slurmgen.script.own_directives import directives_as_given
 
     if profile.status == "closed":
-        problems: list[Problem] = []
+        problems: list[Refusal] = []
         limits.refuse_closed(profile, problems)
-        raise PlanError(problems)
+        raise Refusals(problems)
     gpu_type, gpus = spec.gpus_per_node or NO_GPUS
     directives = tuple(directives_as_given(spec, profile))
     per_node = spec.ntasks_per_node or 1

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from slurmgen.cluster.load import load_profile
-from slurmgen.errors import Refusal
+from slurmgen.errors import Refusal, Refusals
 from slurmgen.jobfile.load import load_job
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm import directives
 from slurmgen.slurm.grammars.memory import parse_memory
@@ -31,7 +31,7 @@ REFUSED = [name for name in EXAMPLES if name not in RENDERED]
 
 
 def script_of(name: str) -> str:
-    """What is rendered for the job beside the example; raises PlanError."""
+    """What is rendered for the job beside the example; raises Refusals."""
     profile = load_profile(name, HERE / "sites")
     job = {"command": ["python", "train.py"], **EXAMPLES[name]["job"]}
     loaded = load_job(yaml.safe_dump(job), "train.yaml", defaults=profile.defaults)
@@ -111,7 +111,7 @@ def test_the_variables(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_example_that_breaks_the_site_s_limits(name: str) -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         script_of(name)
     (problem,) = caught.value.problems
-    assert problem.refusal.what == EXAMPLES[name]["refused"]
+    assert problem.what == EXAMPLES[name]["refused"]

@@ -14,10 +14,10 @@ import yaml
 
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
-from slurmgen.errors import InvalidInput
+from slurmgen.errors import InvalidInput, Refusals
 from slurmgen.jobfile.load import load_job
 from slurmgen.resources import configs_dir
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def outcome(job: Path, name: str) -> str:
     try:
         loaded = load_job(text, job.name, overrides=overrides, defaults=profile.defaults)
         script = render(resolve(loaded.spec, profile, source=job.name))
-    except PlanError as error:
-        found = [problem.refusal for problem in error.problems]
+    except Refusals as error:
+        found = error.problems
         return "".join(f"refused: {r.what}\n  why: {r.why}\n  fix: {r.fix}\n" for r in found)
     except InvalidInput as error:
         return "".join(f"refused: {d.message}\n  fix: {d.fix}\n" for d in error.diagnostics)

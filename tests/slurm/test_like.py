@@ -13,11 +13,11 @@ from slurmgen.cluster.drift import differences
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
-from slurmgen.errors import InvalidInput
+from slurmgen.errors import InvalidInput, Refusals
 from slurmgen.jobfile.load import load_job
 from slurmgen.sandbox import Sandbox
 from slurmgen.sandbox.like import shape_like
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.answers import facts
 from slurmgen.slurm.grammars.memory import parse_memory
@@ -112,7 +112,7 @@ def any_site(
 
 
 def script_of(site: Site, text: str, **values: Any) -> str:
-    """Rendered on the profile; raises PlanError."""
+    """Rendered on the profile; raises Refusals."""
     overrides = [f"{key}={value}" for key, value in values.items()]
     loaded = load_job(text, "job.yaml", overrides=overrides, defaults=site.profile.defaults)
     return render(resolve(loaded.spec, site.profile, source="job.yaml"))
@@ -133,7 +133,7 @@ def test_every_example_that_renders_is_taken(any_site: Site) -> None:
     for name, (text, own) in texts.items():
         try:
             answers[name] = answer(site.sandbox, script_of(site, text, **own))
-        except (PlanError, InvalidInput):
+        except (Refusals, InvalidInput):
             continue
     assert bool(answers) == (site.profile.status != "closed")
     said = {name: text for name, text in answers.items() if text}
@@ -225,7 +225,7 @@ def test_check_and_slurm_draw_the_same_line(
         inside = yaml.safe_dump(edge.job)
         try:
             script = script_of(site, inside)
-        except PlanError:
+        except Refusals:
             # A rule that no Slurm has, such as a product of nodes and time, comes first.
             continue
         seen.add(edge.key)

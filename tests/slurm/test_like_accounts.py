@@ -13,10 +13,11 @@ from slurmgen.cluster.drift import differences
 from slurmgen.cluster.live.profile import profile_data
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
+from slurmgen.errors import Refusals
 from slurmgen.jobfile.load import load_job
 from slurmgen.sandbox import Sandbox, accounting
 from slurmgen.sandbox.like import shape_like
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.answers import facts
 from slurmgen.slurm.grammars.time import format_time, parse_time
@@ -144,7 +145,7 @@ def pairs(
 
 
 def script_of(profile: Profile, job: dict[str, Any]) -> str:
-    """Rendered on the profile; raises PlanError."""
+    """Rendered on the profile; raises Refusals."""
     loaded = load_job(yaml.safe_dump(job), "job.yaml", defaults=profile.defaults)
     return render(resolve(loaded.spec, profile, source="job.yaml"))
 
@@ -169,7 +170,7 @@ def test_check_and_slurm_draw_the_same_line(
     for edge in edges(site):
         try:
             script = script_of(profile, edge.inside)
-        except PlanError:
+        except Refusals:
             # Another limit comes first.
             continue
         seen.add(edge.bound)

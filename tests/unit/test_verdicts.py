@@ -18,11 +18,11 @@ import pytest
 import yaml
 
 from slurmgen.cluster.profile import Gpus, Inventory, NodeType, Partition, Profile
-from slurmgen.errors import InvalidInput
+from slurmgen.errors import InvalidInput, Refusals
 from slurmgen.jobfile.keys import OPTIONS
 from slurmgen.jobfile.load import load_job
 from slurmgen.jobfile.source import at_key
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 from slurmgen.slurm.options import catalog
 
 VERSIONS = ("20.11", "22.05", "24.11", "26.05")
@@ -108,8 +108,8 @@ def refusal(arguments: str, version: str) -> str | None:
     else:
         try:
             resolve(loaded.spec, profile)
-        except PlanError as error:
-            found = InvalidInput([at_key(p.key, p.refusal, loaded.source) for p in error.problems])
+        except Refusals as error:
+            found = InvalidInput([at_key(p, loaded.source) for p in error.problems])
         else:
             return None
     assert all(diagnostic.fix for diagnostic in found.diagnostics), found.diagnostics

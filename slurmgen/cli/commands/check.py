@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from slurmgen.cli.commands.check_script import Script
     from slurmgen.diagnostics import Diagnostic, Location
-    from slurmgen.errors import Problem
     from slurmgen.script.pipeline import Planned
 
 
@@ -119,7 +118,7 @@ def _waste(planned: Planned) -> list[Diagnostic]:
         return []
     kind = limits.choose_node_type(spec, profile, plan.gpu_type, plan.gpus_per_node, [])
     ask = Ask(kind, plan.layout, plan.gpu_type, plan.gpus_per_node, plan.cpus_per_task)
-    problems: list[Problem] = []
+    problems: list[Refusal] = []
     waste.check(spec, ask, whole_nodes=waste.are_whole(spec, profile), problems=problems)
     return [_of_problem(p, planned, DOUBTFUL, WARNING) for p in problems]
 
@@ -180,9 +179,9 @@ def _asked_of_slurm(text: str, untestable: str) -> str | None:
 
 
 def _of_problem(
-    problem: Problem, planned: Planned, rule: tuple[str, str], severity: str
+    problem: Refusal, planned: Planned, rule: tuple[str, str], severity: str
 ) -> Diagnostic:
-    found = at_key(problem.key or (), problem.refusal, planned.source)
+    found = at_key(problem, planned.source)
     return found._replace(rule=rule[0], code=rule[1], severity=severity)
 
 

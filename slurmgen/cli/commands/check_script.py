@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slurmgen.cluster.profile import Profile
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
     from slurmgen.lint.facts.on_cluster import Mismatch
     from slurmgen.lint.job import Job
     from slurmgen.slurm.answers.facts import Facts
@@ -95,7 +95,7 @@ def offline(script: Script) -> list[Diagnostic]:
         missing = mismatches(request, profile, fine, complete=True)
         found += [_diagnostic(m, job, _MISMATCH, ERROR) for m in missing if m.what not in said]
         spec, ask, _ = asked(request, profile, fine, [])
-        wasted: list[Problem] = []
+        wasted: list[Refusal] = []
         waste.check(spec, ask, whole_nodes=waste.are_whole(spec, profile), problems=wasted)
         found += _diagnostics(wasted, request, job, DOUBTFUL, WARNING)
     return found
@@ -129,7 +129,7 @@ def _sound(job: Job) -> set[int]:
 
 
 def _diagnostics(
-    problems: Iterable[Problem], request: Request, job: Job, rule: tuple[str, str], severity: str
+    problems: Iterable[Refusal], request: Request, job: Job, rule: tuple[str, str], severity: str
 ) -> Iterator[Diagnostic]:
     for problem in problems:
         yield _diagnostic(translated(problem, request), job, rule, severity)

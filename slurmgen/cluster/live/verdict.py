@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from slurmgen.cluster.ask import Ask
     from slurmgen.cluster.profile import NodeType
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
     from slurmgen.jobfile.job import JobSpec
     from slurmgen.jobfile.keys import Directive
     from slurmgen.slurm.answers.facts import Facts, Partition
@@ -35,8 +35,8 @@ class Verdict(NamedTuple):
     untestable: why `sbatch --test-only` refuses a job that sbatch takes; empty where it is right.
     """
 
-    refusals: list[Problem]
-    doubts: list[Problem]
+    refusals: list[Refusal]
+    doubts: list[Refusal]
     untestable: str = ""
 
 
@@ -86,7 +86,7 @@ def _untestable(
     return ""
 
 
-def _partitions(spec: JobSpec, facts: Facts, problems: list[Problem]) -> list[Partition]:
+def _partitions(spec: JobSpec, facts: Facts, problems: list[Refusal]) -> list[Partition]:
     """Those that the job names, or the default one."""
     if spec.partition is not None:
         names = spec.partition.split(",")
@@ -109,9 +109,9 @@ def _check_limits(
     ask: Ask,
     directives: Sequence[Directive],
     live: Profile,
-    problems: list[Problem],
+    problems: list[Refusal],
 ) -> Ask:
-    choice: list[Problem] = []
+    choice: list[Refusal] = []
     kind = limits.choose_node_type(spec, live, ask.gpu_type, ask.gpus, choice)
     ask = ask._replace(node_type=kind)
     if choice:
@@ -127,7 +127,7 @@ def _check_limits(
             # Nodes of several kinds may make up the number together.
             candidate = candidate.model_copy(update={"count": None})
         own = ask._replace(node_type=candidate)
-        found: list[Problem] = []
+        found: list[Refusal] = []
         limits.check(spec, live, own, list(directives), found)
         tried.append((len(found), found, own))
     # Of several kinds of nodes any may run it.
@@ -166,7 +166,7 @@ def _check_state(partition: Partition, verdict: Verdict) -> None:
     )
 
 
-def _check_cpus(partition: Partition, ask: Ask, spec: JobSpec, problems: list[Problem]) -> None:
+def _check_cpus(partition: Partition, ask: Ask, spec: JobSpec, problems: list[Refusal]) -> None:
     most = partition.max_cpus_per_node
     if most is None or ask.cpus_per_task is None:
         return
@@ -182,7 +182,7 @@ def _check_cpus(partition: Partition, ask: Ask, spec: JobSpec, problems: list[Pr
 
 
 def _check_access(
-    partition: Partition, spec: JobSpec, facts: Facts, problems: list[Problem]
+    partition: Partition, spec: JobSpec, facts: Facts, problems: list[Refusal]
 ) -> None:
     account = spec.account or facts.default_account
     name = partition.name
@@ -217,7 +217,7 @@ def _is_among(account: str, known: Iterable[str]) -> bool:
 
 
 def _check_association(
-    spec: JobSpec, ask: Ask, account: str | None, facts: Facts, problems: list[Problem]
+    spec: JobSpec, ask: Ask, account: str | None, facts: Facts, problems: list[Refusal]
 ) -> None:
     """What a job of the user may be in this account, where Slurm keeps to it."""
     if not facts.enforces_limits:
@@ -233,7 +233,7 @@ def _check_association(
 
 
 def _check_submitted(
-    spec: JobSpec, name: str | None, facts: Facts, problems: list[Problem]
+    spec: JobSpec, name: str | None, facts: Facts, problems: list[Refusal]
 ) -> None:
     """An array counts as many jobs as it has tasks."""
     qos = next((qos for qos in facts.qos or () if qos.name == name), None)
@@ -250,7 +250,7 @@ def _check_submitted(
         )
 
 
-def _check_account(spec: JobSpec, facts: Facts, problems: list[Problem]) -> None:
+def _check_account(spec: JobSpec, facts: Facts, problems: list[Refusal]) -> None:
     """The user's own accounts and QOS, where Slurm keeps and enforces any."""
     if facts.associations is None or not facts.enforces_accounts:
         return

@@ -7,7 +7,7 @@ from pydantic import field_validator, model_validator
 from slurmgen.cluster.checks import check_profile, job_keys, option_names
 from slurmgen.cluster.profile.facts import Facts
 from slurmgen.cluster.profile.options import Reason
-from slurmgen.jobfile.refusals import Refusals
+from slurmgen.errors import Refusals
 
 
 class Profile(Facts):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.cluster.profile.limits import Selectable
-    from slurmgen.errors import Problem
     from slurmgen.jobfile.readers import Reader
     from slurmgen.slurm.directives import Directive
     from slurmgen.slurm.request import Request
@@ -71,7 +70,7 @@ def mismatches(
     sound: where the directives start whose values can be judged. complete: nothing is added on
     the command line, so that what must be given is missing, and a default is what counts.
     """
-    problems: list[Problem] = []
+    problems: list[Refusal] = []
     spec, ask, written = asked(request, profile, sound, problems)
     # A release is another rule's.
     known = profile.model_copy(update={"slurm": None})
@@ -91,9 +90,9 @@ def mismatches(
 
 
 def asked(
-    request: Request, profile: Profile, sound: Collection[int], problems: list[Problem]
+    request: Request, profile: Profile, sound: Collection[int], problems: list[Refusal]
 ) -> Asked:
-    """The request on the nodes that it would get there; adds a Problem where there are none."""
+    """The request on the nodes that it would get there; adds a Refusal where there are none."""
     spec = _spec(request, sound)
     gpu_type, gpus = request.gpu_type, request.node_gpus or 0
     if gpu_type is not None and not gpus:
@@ -150,17 +149,16 @@ def _spec(request: Request, sound: Collection[int]) -> JobSpec:
     return JobSpec.model_construct(sbatch=others, **values)
 
 
-def translated(problem: Problem, request: Request) -> Mismatch:
-    """A Problem of keys as one of directives."""
+def translated(problem: Refusal, request: Request) -> Mismatch:
+    """A Refusal of keys as one of directives."""
     key = problem.key if isinstance(problem.key, str) else str((*problem.key, "")[-2])
-    refusal = problem.refusal
     directive = directive_of(key, request)
-    fix = _KEY.sub(_option, refusal.fix)
+    fix = _KEY.sub(_option, problem.fix)
     if directive is not None and directive.option == "gres":
         kind = f"{request.gpu_type}:" if request.gpu_type else ""
         fix = re.sub(r"--gpus-per-node=(?=\d)", f"--gres=gpu:{kind}", fix)
         fix = fix.replace("--gpus-per-node", "--gres")
-    return Mismatch(directive, _of_options(refusal.what), _of_options(refusal.why), fix)
+    return Mismatch(directive, _of_options(problem.what), _of_options(problem.why), fix)
 
 
 def directive_of(key: str, request: Request) -> Directive | None:

@@ -37,6 +37,7 @@ class Range(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
+        """Whether it is one number."""
         return self.low == self.high
 
 

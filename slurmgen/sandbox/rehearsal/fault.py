@@ -9,7 +9,7 @@ from slurmgen.diagnostics import ERROR
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from slurmgen.jobfile.source import KeyPath
+    from slurmgen.diagnostics import KeyPath
 
 
 class Fault(NamedTuple):

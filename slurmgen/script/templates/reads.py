@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from slurmgen.errors import Refusal
-from slurmgen.jobfile.refusals import Conflict, Refusals
+from slurmgen.errors import Refusal, Refusals
 from slurmgen.resources import templates_dir
 
 if TYPE_CHECKING:
@@ -35,8 +34,9 @@ def check_all_read(plan: JobPlan, template: str, environment: jinja2.Environment
             fix=f"write {close[0]}"
             if close
             else "remove it; what the program should find in its environment goes under env:",
+            key=("vars", name),
         )
-        problems.append(Conflict(("vars", name), ("vars",), refusal))
+        problems.append(refusal)
     if problems:
         raise Refusals(problems)
 

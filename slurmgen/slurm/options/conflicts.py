@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from slurmgen.errors import Refusal
 
@@ -28,21 +28,15 @@ _NEEDS = (
 )
 
 
-class OptionConflict(NamedTuple):
-    """Options (or keys) that do not fit each other."""
-
-    options: tuple[str, ...]
-    refusal: Refusal
-
-
-def check_conflicts(given: Mapping[str, object]) -> Iterator[OptionConflict]:
+def check_conflicts(given: Mapping[str, object]) -> Iterator[Refusal]:
     """Conflicts between options under `sbatch:` and with the job file's own keys."""
     for first, second, why in _EXCLUSIVE:
         if first in given and second in given:
-            refusal = Refusal(f"{first} and {second} are both given", why=why, fix="keep one")
-            yield OptionConflict((second, first), refusal)
+            what = f"{first} and {second} are both given"
+            involved = (second, first)
+            yield Refusal(what, why=why, fix="keep one", key=second, involved=involved)
     for option, key, why in _NEEDS:
         if option in given and key not in given:
             fix = f"add {key}, or remove {option}"
-            refusal = Refusal(f"{option} without {key}", why=why, fix=fix)
-            yield OptionConflict((option, key), refusal)
+            what = f"{option} without {key}"
+            yield Refusal(what, why=why, fix=fix, key=option, involved=(option, key))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slurmgen.cluster.profile import Limit, NodeType, Partition, Profile, Qos, Source, When
+from slurmgen.errors import Refusals
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 
 if TYPE_CHECKING:
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
 
 NODES = (NodeType(name="thin", gpu="a100", gpus_per_node=4, cpus=64), NodeType(name="cpu", cpus=64))
 BATCH = Partition(
@@ -33,32 +34,31 @@ SITE: dict[str, Any] = {
 }
 
 
-def problems(job: dict[str, Any], **profile: Any) -> list[Problem]:
+def problems(job: dict[str, Any], **profile: Any) -> list[Refusal]:
     spec = JobSpec(command="true", **job)
     try:
         resolve(spec, Profile(**{**SITE, **profile}))
-    except PlanError as error:
+    except Refusals as error:
         return error.problems
     return []
 
 
 def test_time_by_node_count() -> None:
     (problem,) = problems({"nodes": 91, "time": "3h", "partition": "batch"})
-    refusal = problem.refusal
     assert problem.key == "time"
     assert (
-        refusal.what == "time 03:00:00 is over the 02:00:00 of partition batch for up to 91 nodes"
+        problem.what == "time 03:00:00 is over the 02:00:00 of partition batch for up to 91 nodes"
     )
-    assert refusal.why == "small jobs are short (https://example.org/guide, 2026-08-21)"
-    assert refusal.fix == "write time: 02:00:00"
+    assert problem.why == "small jobs are short (https://example.org/guide, 2026-08-21)"
+    assert problem.fix == "write time: 02:00:00"
     assert not problems({"nodes": 92, "time": "6h", "partition": "batch"})
     (problem,) = problems({"nodes": 92, "time": "7h", "partition": "batch"})
-    assert "for 92 nodes or more" in problem.refusal.what
+    assert "for 92 nodes or more" in problem.what
 
 
 def test_the_partition_that_would_take_the_job_is_named() -> None:
     (problem,) = problems({"nodes": 4, "time": "3h", "partition": "batch"})
-    assert problem.refusal.fix == "write time: 02:00:00, or partition: long"
+    assert problem.fix == "write time: 02:00:00, or partition: long"
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,16 @@ def test_no_partition_is_named_that_may_not_take_it(other: dict[str, Any]) -> No
     elsewhere = Partition(**{"name": "long", **other})
     job = {"nodes": 4, "gpus_per_node": "a100:4", "time": "3h", "partition": "batch"}
     (problem,) = problems(job, partitions=(BATCH, elsewhere))
-    assert problem.refusal.fix == "write time: 02:00:00"
+    assert problem.fix == "write time: 02:00:00"
 
 
 def test_a_job_that_names_none_has_the_limits_of_the_default() -> None:
     (problem,) = problems({"nodes": 4, "time": "3h"})
-    assert "partition batch" in problem.refusal.what
+    assert "partition batch" in problem.what
     (problem,) = problems(
         {"time": "1h"}, partitions=(), qos=(Qos(name="debug", max_time="30", default=True),)
     )
-    assert "QOS debug" in problem.refusal.what
+    assert "QOS debug" in problem.what
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_a_job_that_names_none_has_the_limits_of_the_default() -> None:
 def test_node_minutes(nodes: int, time: str, fix: str) -> None:
     (problem,) = problems({"nodes": nodes, "time": time, "partition": "debug"}, partitions=(DEBUG,))
     assert problem.key == "time"
-    assert "01:30:00" in problem.refusal.what
-    assert problem.refusal.fix == fix
+    assert "01:30:00" in problem.what
+    assert problem.fix == fix
 
 
 def test_node_minutes_that_are_enough() -> None:
@@ -129,9 +129,9 @@ def test_each_bound(
     asked = {"gpus_per_node": "a100:4", "qos": "q", **job}
     (problem,) = problems(asked, partitions=(), qos=(Qos(name="q", **bounds),))
     assert problem.key == key
-    assert what in problem.refusal.what
-    assert problem.refusal.fix.endswith(fix)
-    assert problem.refusal.why
+    assert what in problem.what
+    assert problem.fix.endswith(fix)
+    assert problem.why
 
 
 def test_a_qos_replaces_the_bounds_that_it_gives() -> None:
@@ -143,16 +143,16 @@ def test_a_qos_replaces_the_bounds_that_it_gives() -> None:
     assert not problems({**job, "qos": "longer"}, **where)
     assert problems({**job, "qos": "same"}, **where)
     (problem,) = problems({**job, "qos": "longer", "nodes": 4}, **where)
-    assert "QOS longer allows 3" in problem.refusal.what
+    assert "QOS longer allows 3" in problem.what
     (problem,) = problems(job, **where)
-    assert problem.refusal.fix == "write time: 1-00:00:00, or qos: longer"
+    assert problem.fix == "write time: 1-00:00:00, or qos: longer"
 
 
 def test_the_tightest_of_several_is_told_once() -> None:
     limits = (Limit(max_time="21-0"), Limit(max_time="7-0", when=When(node_type="thin")))
     job = {"gpus_per_node": "a100:4", "time": "22-0"}
     (problem,) = problems(job, partitions=(), limits=limits)
-    assert "7-00:00:00 of site for thin nodes" in problem.refusal.what
+    assert "7-00:00:00 of site for thin nodes" in problem.what
 
 
 CONDITIONS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
@@ -192,7 +192,7 @@ def test_the_reason_for_a_rule_has_its_source() -> None:
     rule = {"why": "nodes are shared", "source": "guide", "when": {"min_gpus": 1}}
     job = {"gpus_per_node": "a100:4", "exclusive": "true"}
     (problem,) = problems(job, forbidden={"exclusive": rule}, partitions=())
-    assert problem.refusal.why == "nodes are shared (https://example.org/guide, 2026-08-21)"
+    assert problem.why == "nodes are shared (https://example.org/guide, 2026-08-21)"
     assert not problems({"exclusive": "true"}, forbidden={"exclusive": rule}, partitions=())
 
 
@@ -214,8 +214,8 @@ def test_cpus_for_a_gpu(rule: str, job: dict[str, Any], fine: bool) -> None:
     found = problems({"gpus_per_node": "2", **job}, node_types=(kind,), partitions=())
     assert (not found) is fine
     if found:
-        assert "a GPU" in found[0].refusal.what
-        assert found[0].refusal.fix.endswith(": 24")
+        assert "a GPU" in found[0].what
+        assert found[0].fix.endswith(": 24")
 
 
 def test_an_account_that_is_none_for_the_gpus() -> None:
@@ -227,7 +227,7 @@ def test_an_account_that_is_none_for_the_gpus() -> None:
     assert not problems({"gpus_per_node": "h100:4", "account": "abc@h100"}, **about)
     (problem,) = problems({"gpus_per_node": "h100:4", "account": "abc@v100"}, **about)
     assert problem.key == "account"
-    assert problem.refusal.fix == "write an account like *@h100"
+    assert problem.fix == "write an account like *@h100"
     assert not problems({"account": "abc@cpu"}, **about)
 
 
@@ -239,9 +239,9 @@ def test_a_closed_cluster_says_that_and_nothing_else() -> None:
         status_reason="it was shut down",
         status_source="guide",
     )
-    assert problem.refusal.what == "site is closed since 2026-08-31"
-    assert problem.refusal.why == "it was shut down (https://example.org/guide, 2026-08-21)"
-    with pytest.raises(PlanError):
+    assert problem.what == "site is closed since 2026-08-31"
+    assert problem.why == "it was shut down (https://example.org/guide, 2026-08-21)"
+    with pytest.raises(Refusals):
         resolve(JobSpec(script="srun hostname\n"), Profile(name="site", status="closed"))
 
 

@@ -11,9 +11,10 @@ import pytest
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Partition, Profile
 from slurmgen.cluster.trial_partitions import is_for_trials
+from slurmgen.errors import Refusals
 from slurmgen.jobfile.job import JobSpec
 from slurmgen.jobfile.quick import quick_job
-from slurmgen.script.plan import JobPlan, PlanError, resolve
+from slurmgen.script.plan import JobPlan, resolve
 
 SITE: dict[str, Any] = {
     "name": "site",
@@ -182,10 +183,10 @@ def test_no_qos_where_none_is_the_default() -> None:
 
 
 def test_a_closed_cluster_is_all_that_is_said() -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         planned({"partition": "auto", "gpus_per_node": 4}, status="closed", ends="2026-07-31")
     (problem,) = caught.value.problems
-    assert problem.refusal.what == "site is closed since 2026-07-31"
+    assert problem.what == "site is closed since 2026-07-31"
 
 
 def test_a_partition_that_must_not_be_named() -> None:
@@ -215,25 +216,23 @@ def test_a_partition_that_must_not_be_named() -> None:
     ],
 )
 def test_nothing_to_choose(job: dict[str, Any], what: str, why: str, fix: str) -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         planned(job)
     (problem,) = caught.value.problems
     assert problem.key == "partition"
-    assert problem.refusal.what == what
-    assert why in problem.refusal.why
-    assert fix in problem.refusal.fix
+    assert problem.what == what
+    assert why in problem.why
+    assert fix in problem.fix
 
 
 def test_a_profile_without_partitions() -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         planned({"partition": "auto"}, partitions=[])
     (problem,) = caught.value.problems
-    assert problem.refusal.what == (
-        "partition: auto, and the profile site has no partition for such a job"
-    )
-    with pytest.raises(PlanError) as caught:
+    assert problem.what == ("partition: auto, and the profile site has no partition for such a job")
+    with pytest.raises(Refusals) as caught:
         planned({"partition": "auto"}, partitions=[{"name": "secret", "access": "for friends"}])
-    assert caught.value.problems[0].refusal.fix == "write partition: secret"
+    assert caught.value.problems[0].fix == "write partition: secret"
 
 
 def test_both_readers_choose_the_same() -> None:
@@ -249,6 +248,6 @@ def test_both_readers_choose_the_same() -> None:
 
 
 def test_a_partition_without_gpus_is_said() -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         planned({"gpus_per_node": 4, "partition": "cpu"})
-    assert caught.value.problems[0].refusal.what == "partition cpu has no nodes with GPUs"
+    assert caught.value.problems[0].what == "partition cpu has no nodes with GPUs"

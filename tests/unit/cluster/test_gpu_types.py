@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from slurmgen.cluster.profile import Gpus, NodeType, Partition, Profile
+from slurmgen.errors import Refusals
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.script.plan import JobPlan, PlanError, resolve
+from slurmgen.script.plan import JobPlan, resolve
 
 A100 = NodeType(name="thin", gpu="a100", gpus_per_node=4)
 H100 = NodeType(name="fat", gpu="h100", gpus_per_node=8)
@@ -100,15 +101,15 @@ def test_a_partition_tells_the_type() -> None:
     ],
 )
 def test_refused(gpus: str, kinds: tuple[NodeType, ...], fix: str) -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         plan(gpus, kinds, "always")
     assert caught.value.problems[0].key == "gpus_per_node"
-    assert caught.value.problems[0].refusal.fix == fix
+    assert caught.value.problems[0].fix == fix
 
 
 def test_the_known_types_are_those_of_the_partition() -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         plan("h100:8", (A100, H100), "optional", partition="gpu")
     (problem,) = caught.value.problems
-    assert problem.refusal.what == 'partition gpu has no GPU of type "h100"'
-    assert problem.refusal.fix == "known types: a100 (upper and lower case differ)"
+    assert problem.what == 'partition gpu has no GPU of type "h100"'
+    assert problem.fix == "known types: a100 (upper and lower case differ)"

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slurmgen.cluster.profile import Gpus, Inventory, NodeType, Partition, Profile
+from slurmgen.errors import Refusals
 from slurmgen.jobfile.job import JobSpec
 from slurmgen.jobfile.load import load_job
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 
 if TYPE_CHECKING:
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
     from slurmgen.script.plan import JobPlan
 
 A100 = NodeType(
@@ -57,8 +58,8 @@ def plan(job: dict[str, Any], **profile: Any) -> JobPlan:
     return resolve(spec, Profile(**{**SITE, **profile}))
 
 
-def problems(job: dict[str, Any], **profile: Any) -> list[Problem]:
-    with pytest.raises(PlanError) as caught:
+def problems(job: dict[str, Any], **profile: Any) -> list[Refusal]:
+    with pytest.raises(Refusals) as caught:
         plan(job, **profile)
     return caught.value.problems
 
@@ -109,7 +110,7 @@ WRONG: list[tuple[dict[str, Any], str, str, str]] = [
 ]
 
 
-def keys(found: list[Problem]) -> list[str]:
+def keys(found: list[Refusal]) -> list[str]:
     """The key of each problem as a file has it, `sbatch.hint` for an option."""
     return [p.key if isinstance(p.key, str) else ".".join(map(str, p.key)) for p in found]
 
@@ -117,10 +118,10 @@ def keys(found: list[Problem]) -> list[str]:
 @pytest.mark.parametrize(("job", "key", "message", "fix"), WRONG)
 def test_refused(job: dict[str, Any], key: str, message: str, fix: str) -> None:
     found = problems(job)
-    assert keys(found) == [key], [p.refusal.what for p in found]
-    assert message in found[0].refusal.what
-    assert fix in found[0].refusal.fix
-    assert found[0].refusal.why
+    assert keys(found) == [key], [p.what for p in found]
+    assert message in found[0].what
+    assert fix in found[0].fix
+    assert found[0].why
 
 
 @pytest.mark.parametrize(
@@ -176,15 +177,15 @@ def test_the_version_counts_where_it_is_known(
 def test_the_signal_without_preemption_says_what_is_left() -> None:
     trap = {"commands": ["trap 'touch stop' USR1"]}
     (problem,) = problems({"signal": "RB:USR1@60", "setup": trap}, slurm="26.05")
-    assert problem.refusal.fix == "write B:USR1@60"
+    assert problem.fix == "write B:USR1@60"
 
 
 def test_gpu_counts_and_types_of_a_site() -> None:
     only = Gpus(counts=(4, 8), typed="always")
     (problem,) = problems({"gpus_per_node": "a100:3"}, gpus=only)
-    assert problem.refusal.fix == "write gpus_per_node: 4"
+    assert problem.fix == "write gpus_per_node: 4"
     (problem,) = problems({"gpus_per_node": "4"}, gpus=only)
-    assert problem.refusal.fix == "write gpus_per_node: TYPE:4 with one of a100, h100"
+    assert problem.fix == "write gpus_per_node: TYPE:4 with one of a100, h100"
 
 
 # Kinds that `select` chooses, in a partition with limits of its own.
@@ -213,7 +214,7 @@ def test_the_limits_of_the_partition_that_select_writes(
 ) -> None:
     (problem,) = problems({"gpus_per_node": "4", **job}, **SELECTED)
     assert problem.key == key
-    assert message in problem.refusal.what
+    assert message in problem.what
 
 
 def test_the_job_s_own_partition_comes_before_select() -> None:
@@ -235,20 +236,20 @@ def test_the_limits_of_a_default_partition() -> None:
     )
     directives = of_text("command: 'true'\ntime: 1h", site).directives
     assert ("partition", "short", ("partition",)) in directives
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         of_text("command: 'true'\ntime: 2h", site)
     (problem,) = caught.value.problems
     assert problem.key == "time"
-    assert "over the 01:00:00 of partition short" in problem.refusal.what
+    assert "over the 01:00:00 of partition short" in problem.what
 
 
 def test_a_default_that_leads_away_from_the_nodes() -> None:
     site = Profile(name="site", defaults={"partition": "batch"}, **SELECTED)
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         of_text("command: 'true'\ngpus_per_node: 4\nnodes: 2", site)
     (problem,) = caught.value.problems
     assert problem.key == "partition"
-    assert problem.refusal.fix == "write partition: gpu"
+    assert problem.fix == "write partition: gpu"
     # Without GPUs the default is right.
     assert of_text("command: 'true'", site)
 
@@ -258,8 +259,8 @@ def test_a_partition_that_alone_gives_the_gpus_gives_all_of_a_node() -> None:
     gh = {"gpus": whole, "node_types": (NodeType(name="gh", gpu="gh200", gpus_per_node=4),)}
     (problem,) = problems({"gpus_per_node": "2"}, **gh, partitions=())
     assert problem.key == "gpus_per_node"
-    assert problem.refusal.what == "site gives 4 GPUs of a node, not 2"
-    assert problem.refusal.fix == "write gpus_per_node: 4"
+    assert problem.what == "site gives 4 GPUs of a node, not 2"
+    assert problem.fix == "write gpus_per_node: 4"
     assert len(problems({"gpus_per_node": "5"}, **gh, partitions=())) == 1
     found = plan({"gpus_per_node": "4"}, **gh, partitions=())
     assert not {"gres", "gpus-per-node"} & {d.option for d in found.directives}
@@ -275,4 +276,4 @@ def test_every_problem_is_said_at_once() -> None:
 
 def test_a_closed_cluster_takes_no_job() -> None:
     (problem,) = problems({}, status="closed", status_reason="it was switched off")
-    assert problem.refusal.why == "it was switched off"
+    assert problem.why == "it was switched off"

@@ -9,10 +9,10 @@ import pytest
 from slurmgen.cluster.checks import refused_word
 from slurmgen.cluster.load import load_profile
 from slurmgen.cluster.profile import Profile
-from slurmgen.errors import InvalidInput, UsageError
+from slurmgen.errors import InvalidInput, Refusals, UsageError
 from slurmgen.jobfile.job import JobSpec
 from slurmgen.resources import configs_dir
-from slurmgen.script.plan import PlanError, resolve
+from slurmgen.script.plan import resolve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,19 +142,19 @@ def test_a_rule_about_an_unknown_name(key: str, name: str, fix: str, tmp_path: P
 @pytest.mark.parametrize("name", ["mem-per-cpu", "mem_per_cpu"])
 def test_a_rule_counts_in_either_spelling(name: str) -> None:
     profile = Profile(name="site", forbidden={name: "whole nodes"})
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         resolve(JobSpec(command="true", mem_per_cpu="1G"), profile)
     (problem,) = caught.value.problems
-    assert (problem.refusal.what, problem.key) == (
+    assert (problem.what, problem.key) == (
         "site refuses --mem-per-cpu",
         ("mem_per_cpu",),
     )
     profile = Profile(name="site", required={name: "it is billed"})
     assert resolve(JobSpec(command="true", mem_per_cpu="1G"), profile)
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(Refusals) as caught:
         resolve(JobSpec(command="true"), profile)
     (problem,) = caught.value.problems
-    assert (problem.key, problem.refusal.fix) == ("mem_per_cpu", "add mem_per_cpu:")
+    assert (problem.key, problem.fix) == ("mem_per_cpu", "add mem_per_cpu:")
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a" * 5000, "é" * 200, "nul\0", ""])

@@ -93,13 +93,13 @@ def verdict(job: dict[str, Any], **said: Any) -> Verdict:
 
 
 def refusals(job: dict[str, Any], **said: Any) -> list[tuple[Any, str, str]]:
-    return [(p.key, p.refusal.what, p.refusal.fix) for p in verdict(job, **said).refusals]
+    return [(p.key, p.what, p.fix) for p in verdict(job, **said).refusals]
 
 
 def doubts(job: dict[str, Any], **said: Any) -> list[tuple[Any, str]]:
     found = verdict(job, **said)
     assert found.refusals == []
-    return [(p.key, p.refusal.what) for p in found.doubts]
+    return [(p.key, p.what) for p in found.doubts]
 
 
 def test_a_job_that_fits() -> None:

@@ -13,7 +13,7 @@ from slurmgen.jobfile.job import JobSpec
 from slurmgen.launchers import Layout
 
 if TYPE_CHECKING:
-    from slurmgen.errors import Problem
+    from slurmgen.errors import Refusal
 
 NODE = NodeType(name="a100", gpu="a100", gpus_per_node=4, cpus=64, memory="512G")
 
@@ -22,10 +22,10 @@ def problems(job: dict[str, Any], *, whole_nodes: bool = False) -> list[tuple[An
     spec = JobSpec(command="true", **job)
     gpus = spec.gpus_per_node.number if spec.gpus_per_node else 0
     cpus = spec.cpus_per_task if isinstance(spec.cpus_per_task, int) else 1
-    found: list[Problem] = []
+    found: list[Refusal] = []
     ask = Ask(NODE, Layout(gpus or 1, gpus or 1, 1), None, gpus, cpus)
     waste.check(spec, ask, whole_nodes=whole_nodes, problems=found)
-    return [(p.key, p.refusal.what, p.refusal.fix) for p in found]
+    return [(p.key, p.what, p.fix) for p in found]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator
 
 from slurmgen.cluster import generic
+from slurmgen.errors import Refusals
 from slurmgen.importer import import_script
 from slurmgen.jobfile import readers
 from slurmgen.jobfile.job import JobSpec, Requeue
@@ -28,7 +29,6 @@ from slurmgen.jobfile.keys import (
 from slurmgen.jobfile.load import load_job
 from slurmgen.jobfile.options import read_options
 from slurmgen.jobfile.quick import quick_job
-from slurmgen.jobfile.refusals import Refusals
 from slurmgen.jobfile.schema import schema
 from slurmgen.jobfile.setup import Container, Modules, Setup
 from slurmgen.jobfile.source import parse_yaml
@@ -153,9 +153,7 @@ def _metadata(field: Any) -> list[Any]:
 def test_it_does_not_go_under_sbatch(name: str) -> None:
     with pytest.raises(Refusals) as caught:
         read_options({OPTIONS[name]: "1"}, OPTIONS)
-    assert [p.refusal.fix for p in caught.value.problems] == [
-        f"write {name} at the top of the job file"
-    ]
+    assert [p.fix for p in caught.value.problems] == [f"write {name} at the top of the job file"]
 
 
 def test_directives_and_imported_keys_have_one_order() -> None:
