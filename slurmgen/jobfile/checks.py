@@ -17,11 +17,11 @@ from slurmgen.jobfile.refusals import Conflict, Refusals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.model import JobKeys
     from slurmgen.launchers import Launcher
 
 
-def check_together(spec: JobSpec) -> None:
+def check_together(spec: JobKeys) -> None:
     """Raises Refusals with every conflict between the keys of `spec`."""
     checks = _CHECKS if spec.script is None else (_script,)
     problems = [problem for check in checks for problem in check(spec)]
@@ -35,7 +35,7 @@ def _conflict(
     return Conflict(key, involved, Refusal(what, why=why, fix=fix))
 
 
-def _script(spec: JobSpec) -> Iterator[Conflict]:
+def _script(spec: JobKeys) -> Iterator[Conflict]:
     """A script of the user's own: what its directives say is lint's to judge, as with any."""
     for key, known in KEYS.items():
         # What a script does by itself.
@@ -58,7 +58,7 @@ def _script(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _program(spec: JobSpec) -> Iterator[Conflict]:
+def _program(spec: JobKeys) -> Iterator[Conflict]:
     involved = ("command", "ddp", "args")
     if spec.command is None and spec.ddp is None:
         yield _conflict(
@@ -86,7 +86,7 @@ def _program(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _resources(spec: JobSpec) -> Iterator[Conflict]:
+def _resources(spec: JobKeys) -> Iterator[Conflict]:
     given = [key for key in MEMORY if getattr(spec, key)]
     if len(given) > 1:
         yield _conflict(
@@ -124,11 +124,11 @@ def _resources(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _launcher(spec: JobSpec) -> Launcher:
+def _launcher(spec: JobKeys) -> Launcher:
     return launchers.find(spec.launcher)
 
 
-def _shape(spec: JobSpec) -> Iterator[Conflict]:
+def _shape(spec: JobKeys) -> Iterator[Conflict]:
 
     gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     try:
@@ -138,7 +138,7 @@ def _shape(spec: JobSpec) -> Iterator[Conflict]:
         yield Conflict(problem.key, involved, problem.refusal)
 
 
-def _python(spec: JobSpec) -> Iterator[Conflict]:
+def _python(spec: JobKeys) -> Iterator[Conflict]:
     keys = ("venv", "conda", "uv", "container")
     chosen = [key for key in keys if getattr(spec.setup, key)]
     if len(chosen) > 1:
@@ -151,7 +151,7 @@ def _python(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _until_deadline(spec: JobSpec) -> int | None:
+def _until_deadline(spec: JobKeys) -> int | None:
     """Seconds, where the deadline counts from now."""
     if spec.deadline is None:
         return None
@@ -160,7 +160,7 @@ def _until_deadline(spec: JobSpec) -> int | None:
     return offset_seconds(spec.deadline)
 
 
-def _times(spec: JobSpec) -> Iterator[Conflict]:
+def _times(spec: JobKeys) -> Iterator[Conflict]:
     most = spec.time.seconds if spec.time is not None else None
     least = spec.time_min.seconds if spec.time_min is not None else most
     left = _until_deadline(spec)
@@ -182,7 +182,7 @@ def _times(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _segments(spec: JobSpec) -> Iterator[Conflict]:
+def _segments(spec: JobKeys) -> Iterator[Conflict]:
     segment = spec.sbatch.get("segment")
     if segment is not None and spec.nodes % int(segment):
         yield _conflict(
@@ -194,7 +194,7 @@ def _segments(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _array_tokens(spec: JobSpec) -> Iterator[Conflict]:
+def _array_tokens(spec: JobKeys) -> Iterator[Conflict]:
     for key in ("output", "error", "input"):
         pattern = getattr(spec, key)
         if pattern is None or spec.array is not None:
@@ -210,7 +210,7 @@ def _array_tokens(spec: JobSpec) -> Iterator[Conflict]:
                 )
 
 
-def _hosts(spec: JobSpec) -> Iterator[Conflict]:
+def _hosts(spec: JobKeys) -> Iterator[Conflict]:
     if spec.nodelist is None:
         return
     from slurmgen.slurm.grammars.nodes import expand_hostlist
@@ -235,7 +235,7 @@ def _hosts(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _environment(spec: JobSpec) -> Iterator[Conflict]:
+def _environment(spec: JobKeys) -> Iterator[Conflict]:
     if not spec.env:
         return
     from slurmgen.jobfile.reserved import refused_variable
@@ -246,7 +246,7 @@ def _environment(spec: JobSpec) -> Iterator[Conflict]:
             yield Conflict(("env", name), ("env",), refusal)
 
 
-def _exported(spec: JobSpec) -> Iterator[Conflict]:
+def _exported(spec: JobKeys) -> Iterator[Conflict]:
     """What a directive sets, Bash reads when it starts: the same names are refused."""
     if spec.export is None or "=" not in spec.export:
         return
@@ -264,7 +264,7 @@ def _exported(spec: JobSpec) -> Iterator[Conflict]:
 _ALWAYS_DEADLY = ("KILL", "TERM", "STOP", "CONT")
 
 
-def _signal(spec: JobSpec) -> Iterator[Conflict]:
+def _signal(spec: JobKeys) -> Iterator[Conflict]:
     if spec.signal is None:
         return
     from slurmgen.slurm.grammars.signal import flags_and_name
@@ -290,7 +290,7 @@ def _signal(spec: JobSpec) -> Iterator[Conflict]:
         )
 
 
-def _requeue(spec: JobSpec) -> Iterator[Conflict]:
+def _requeue(spec: JobKeys) -> Iterator[Conflict]:
     if spec.requeue is None or isinstance(spec.requeue, bool):
         return
     from slurmgen.jobfile.requeue import EARLY_SECONDS, signal_seconds
@@ -334,7 +334,7 @@ def _requeue(spec: JobSpec) -> Iterator[Conflict]:
             )
 
 
-def _binding(spec: JobSpec) -> Iterator[Conflict]:
+def _binding(spec: JobKeys) -> Iterator[Conflict]:
     """Binding tasks to GPUs hides the node's other GPUs from them."""
     gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     for option in ("gpu-bind", "tres-bind"):
@@ -350,7 +350,7 @@ def _binding(spec: JobSpec) -> Iterator[Conflict]:
             )
 
 
-def _options(spec: JobSpec) -> Iterator[Conflict]:
+def _options(spec: JobKeys) -> Iterator[Conflict]:
     if not spec.sbatch:
         return
     from slurmgen.slurm.options.conflicts import check_conflicts

@@ -89,14 +89,6 @@ class JobPlan(NamedTuple):
     def world_size(self) -> int:
         return self.layout.world_size
 
-    def _repr_svg_(self) -> str | None:
-        """The plan as a notebook shows it; None where nobody knows what ranks are started."""
-        if self.script is not None:
-            return None
-        from slurmgen.script.picture import draw
-
-        return draw(self)
-
 
 class PlanError(ValueError):
     """Every Problem that keeps a spec from becoming a plan on this cluster."""
