@@ -1,4 +1,4 @@
-"""slurmgen from Python: the objects of the command line, without its printing.
+"""slurmgen from Python: the objects of the command line.
 
     from slurmgen import Job, lint, render, submit
 
@@ -8,8 +8,9 @@
     job_id = submit(job)
 
 Whatever is wrong is raised as a class of `slurmgen.errors`: `InvalidInput.diagnostics` has
-every error with its place in the file. In a notebook a Job, and its plan, is a picture of
-which rank sits on which GPU.
+every error with its place in the file. What the command line says beside its result is in
+`Job.notes`; only `submit`, which may have to wait for Slurm, writes to stderr what it does and
+what lint warns of. In a notebook a Job is a picture of which rank sits on which GPU.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Job:
         self._keys: Keys | None = keys
         self._path = ""
         self._set: dict[str, Any] = {}
-        self._planned = pipeline.plan_keys(keys, cluster=_text(cluster))
+        self._told: list[str] = []
+        self._planned = pipeline.plan_keys(keys, cluster=_text(cluster), tell=self._told.append)
 
     @classmethod
     def load(
@@ -62,7 +64,10 @@ class Job:
         job = cls.__new__(cls)
         job._keys, job._path, job._set = None, os.fspath(path), dict(set or {})
         overrides = [f"{key}={_yaml(value)}" for key, value in job._set.items()]
-        job._planned = pipeline.plan_job(job._path, cluster=_text(cluster), overrides=overrides)
+        job._told = []
+        job._planned = pipeline.plan_job(
+            job._path, cluster=_text(cluster), overrides=overrides, tell=job._told.append
+        )
         return job
 
     def on(self, cluster: PathLike) -> Job:
@@ -82,17 +87,24 @@ class Job:
         return self._planned.plan
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What one should know though nothing is wrong: what was chosen, what the site advises."""
+        return tuple(dict.fromkeys(self._told))
+
+    @property
     def cluster(self) -> str:
         """The name of the cluster's profile."""
         return self._planned.profile.name
 
     def render(self) -> str:
         """The sbatch script; raises InvalidInput where a template is wrong."""
-        return pipeline.render_job(self._planned)
+        return pipeline.render_job(self._planned, tell=self._told.append)
 
     def lint(self) -> list[Diagnostic]:
         """What is wrong with the script, said of the job file."""
-        return _findings(pipeline.as_linted(self._planned, self.render()))
+        from slurmgen.lint.rendered import as_linted
+
+        return _findings(as_linted(self._planned, self.render()))
 
     def submit(self) -> str:
         """Hand the job to Slurm; returns its id. Raises as `submit` does."""
@@ -104,7 +116,12 @@ class Job:
         return f"<Job {self.plan.job_name} on {self.cluster}>"
 
     def _repr_svg_(self) -> str | None:
-        return self.plan._repr_svg_()
+        """The plan as a notebook shows it; None where nobody knows what ranks are started."""
+        if self.plan.script is not None:
+            return None
+        from slurmgen.script.picture import draw
+
+        return draw(self.plan)
 
 
 def render(job: Job | PathLike, *, cluster: PathLike | None = None) -> str:

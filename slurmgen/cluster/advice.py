@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from slurmgen.cluster.citation import cite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from slurmgen.cluster.profile import Partition, Profile, Qos
     from slurmgen.jobfile.job import JobSpec
-    from slurmgen.script.plan import JobPlan
+    from slurmgen.jobfile.keys import Directive
 
 
 def of_profile(profile: Profile) -> Iterator[str]:
@@ -27,8 +27,13 @@ def of_profile(profile: Profile) -> Iterator[str]:
         yield f"{said}: {reason}" if reason.strip() else said
 
 
-def of_job(spec: JobSpec, profile: Profile, plan: JobPlan) -> Iterator[str]:
-    """What the site advises against, and what the profile can't judge."""
+def of_job(
+    spec: JobSpec, profile: Profile, directives: Sequence[Directive], restarts: int | None
+) -> Iterator[str]:
+    """What the site advises against, and what the profile can't judge.
+
+    directives: of the script. restarts: how often the job may come back; None: it doesn't.
+    """
     launch = profile.launch
     if launch is not None:
         advice = launch.avoid.get(spec.launcher)
@@ -41,11 +46,13 @@ def of_job(spec: JobSpec, profile: Profile, plan: JobPlan) -> Iterator[str]:
             yield f"{started}: {reason}"
     if profile.memory == "ignored" and (spec.mem or spec.mem_per_cpu or spec.mem_per_gpu):
         yield f"{profile.name} ignores memory options, and the script has none"
-    yield from _of_places(profile, plan)
+    yield from _of_places(profile, directives, restarts)
 
 
-def _of_places(profile: Profile, plan: JobPlan) -> Iterator[str]:
-    written = {d.option: d.value for d in plan.directives if d.option in ("partition", "qos")}
+def _of_places(
+    profile: Profile, directives: Sequence[Directive], restarts: int | None
+) -> Iterator[str]:
+    written = {d.option: d.value for d in directives if d.option in ("partition", "qos")}
     partitions = (written.get("partition") or "").split(",")
     known = {partition.name: partition for partition in profile.partitions}
     if profile.other_partitions:
@@ -57,14 +64,14 @@ def _of_places(profile: Profile, plan: JobPlan) -> Iterator[str]:
     for place in places:
         if place.access:
             yield f"{place.name} on {profile.name}: {place.access}"
-        if place.preemptible and plan.requeue is None:
+        if place.preemptible and restarts is None:
             yield (
                 f"jobs in {place.name} are stopped for others"
                 f"{_how(profile)}; requeue: {{}} makes this one save and come back"
             )
     most = profile.when_preempted.max_restarts if profile.when_preempted is not None else None
-    if plan.requeue is not None and most is not None and plan.requeue.max_restarts > most:
-        yield f"{profile.name} restarts a job {most} times, not {plan.requeue.max_restarts}"
+    if restarts is not None and most is not None and restarts > most:
+        yield f"{profile.name} restarts a job {most} times, not {restarts}"
 
 
 def _how(profile: Profile) -> str:

@@ -16,11 +16,11 @@ from slurmgen.jobfile.keys import KEYS, MEMORY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slurmgen.jobfile.job import JobSpec
+    from slurmgen.jobfile.model import JobKeys
     from slurmgen.launchers import Launcher
 
 
-def check_together(spec: JobSpec) -> None:
+def check_together(spec: JobKeys) -> None:
     """Raises Refusals with every conflict between the keys of `spec`."""
     checks = _CHECKS if spec.script is None else (_script,)
     problems = [problem for check in checks for problem in check(spec)]
@@ -34,7 +34,7 @@ def _conflict(
     return Refusal(what, why=why, fix=fix, key=key, involved=involved)
 
 
-def _script(spec: JobSpec) -> Iterator[Refusal]:
+def _script(spec: JobKeys) -> Iterator[Refusal]:
     """A script of the user's own: what its directives say is lint's to judge, as with any."""
     for key, known in KEYS.items():
         # What a script does by itself.
@@ -57,7 +57,7 @@ def _script(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _program(spec: JobSpec) -> Iterator[Refusal]:
+def _program(spec: JobKeys) -> Iterator[Refusal]:
     involved = ("command", "ddp", "args")
     if spec.command is None and spec.ddp is None:
         yield _conflict(
@@ -85,7 +85,7 @@ def _program(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _resources(spec: JobSpec) -> Iterator[Refusal]:
+def _resources(spec: JobKeys) -> Iterator[Refusal]:
     given = [key for key in MEMORY if getattr(spec, key)]
     if len(given) > 1:
         yield _conflict(
@@ -123,11 +123,11 @@ def _resources(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _launcher(spec: JobSpec) -> Launcher:
+def _launcher(spec: JobKeys) -> Launcher:
     return launchers.find(spec.launcher)
 
 
-def _shape(spec: JobSpec) -> Iterator[Refusal]:
+def _shape(spec: JobKeys) -> Iterator[Refusal]:
 
     gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     try:
@@ -136,7 +136,7 @@ def _shape(spec: JobSpec) -> Iterator[Refusal]:
         yield problem.about(problem.key, str(problem.key), "launcher", "nodes", "gpus_per_node")
 
 
-def _python(spec: JobSpec) -> Iterator[Refusal]:
+def _python(spec: JobKeys) -> Iterator[Refusal]:
     keys = ("venv", "conda", "uv", "container")
     chosen = [key for key in keys if getattr(spec.setup, key)]
     if len(chosen) > 1:
@@ -149,7 +149,7 @@ def _python(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _until_deadline(spec: JobSpec) -> int | None:
+def _until_deadline(spec: JobKeys) -> int | None:
     """Seconds, where the deadline counts from now."""
     if spec.deadline is None:
         return None
@@ -158,7 +158,7 @@ def _until_deadline(spec: JobSpec) -> int | None:
     return offset_seconds(spec.deadline)
 
 
-def _times(spec: JobSpec) -> Iterator[Refusal]:
+def _times(spec: JobKeys) -> Iterator[Refusal]:
     most = spec.time.seconds if spec.time is not None else None
     least = spec.time_min.seconds if spec.time_min is not None else most
     left = _until_deadline(spec)
@@ -180,7 +180,7 @@ def _times(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _segments(spec: JobSpec) -> Iterator[Refusal]:
+def _segments(spec: JobKeys) -> Iterator[Refusal]:
     segment = spec.sbatch.get("segment")
     if segment is not None and spec.nodes % int(segment):
         yield _conflict(
@@ -192,7 +192,7 @@ def _segments(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _array_tokens(spec: JobSpec) -> Iterator[Refusal]:
+def _array_tokens(spec: JobKeys) -> Iterator[Refusal]:
     for key in ("output", "error", "input"):
         pattern = getattr(spec, key)
         if pattern is None or spec.array is not None:
@@ -208,7 +208,7 @@ def _array_tokens(spec: JobSpec) -> Iterator[Refusal]:
                 )
 
 
-def _hosts(spec: JobSpec) -> Iterator[Refusal]:
+def _hosts(spec: JobKeys) -> Iterator[Refusal]:
     if spec.nodelist is None:
         return
     from slurmgen.slurm.grammars.nodes import expand_hostlist
@@ -233,7 +233,7 @@ def _hosts(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _environment(spec: JobSpec) -> Iterator[Refusal]:
+def _environment(spec: JobKeys) -> Iterator[Refusal]:
     if not spec.env:
         return
     from slurmgen.jobfile.reserved import refused_variable
@@ -244,7 +244,7 @@ def _environment(spec: JobSpec) -> Iterator[Refusal]:
             yield refusal.about(("env", name))
 
 
-def _exported(spec: JobSpec) -> Iterator[Refusal]:
+def _exported(spec: JobKeys) -> Iterator[Refusal]:
     """What a directive sets, Bash reads when it starts: the same names are refused."""
     if spec.export is None or "=" not in spec.export:
         return
@@ -262,7 +262,7 @@ def _exported(spec: JobSpec) -> Iterator[Refusal]:
 _ALWAYS_DEADLY = ("KILL", "TERM", "STOP", "CONT")
 
 
-def _signal(spec: JobSpec) -> Iterator[Refusal]:
+def _signal(spec: JobKeys) -> Iterator[Refusal]:
     if spec.signal is None:
         return
     from slurmgen.slurm.grammars.signal import flags_and_name
@@ -288,7 +288,7 @@ def _signal(spec: JobSpec) -> Iterator[Refusal]:
         )
 
 
-def _requeue(spec: JobSpec) -> Iterator[Refusal]:
+def _requeue(spec: JobKeys) -> Iterator[Refusal]:
     if spec.requeue is None or isinstance(spec.requeue, bool):
         return
     from slurmgen.jobfile.requeue import EARLY_SECONDS, signal_seconds
@@ -332,7 +332,7 @@ def _requeue(spec: JobSpec) -> Iterator[Refusal]:
             )
 
 
-def _binding(spec: JobSpec) -> Iterator[Refusal]:
+def _binding(spec: JobKeys) -> Iterator[Refusal]:
     """Binding tasks to GPUs hides the node's other GPUs from them."""
     gpus = 0 if spec.gpus_per_node is None else spec.gpus_per_node.number
     for option in ("gpu-bind", "tres-bind"):
@@ -348,7 +348,7 @@ def _binding(spec: JobSpec) -> Iterator[Refusal]:
             )
 
 
-def _options(spec: JobSpec) -> Iterator[Refusal]:
+def _options(spec: JobKeys) -> Iterator[Refusal]:
     if not spec.sbatch:
         return
     from slurmgen.slurm.options.conflicts import check_conflicts

@@ -1,8 +1,7 @@
-"""JSON Schema of a job file or a cluster profile, from the models themselves."""
+"""JSON Schema of a job file, from its model."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +10,16 @@ from slurmgen.jobfile.source import parse_yaml
 if TYPE_CHECKING:
     from slurmgen.jobfile.keys import Key
 
-KINDS = ("job", "cluster")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DIGITS = r"^\s*\d+\s*$"
 
 
-def schema(kind: str) -> dict[str, Any]:
-    """The schema of `job` or `cluster`.
+def json_schema() -> dict[str, Any]:
+    """The schema of `job.yaml`.
 
     What it refuses is wrong; what depends on several keys, on a cluster or on a grammar
     without a pattern is left to `slurmgen lint`.
     """
-    if kind == "cluster":
-        from slurmgen.cluster.profile.schema import json_schema
-
-        return json_schema()
     from slurmgen.jobfile.job import JobSpec
     from slurmgen.jobfile.keys import BLOCKS, KEYS, PROGRAMS
 
@@ -40,11 +34,6 @@ def schema(kind: str) -> dict[str, Any]:
     }
     found["anyOf"] = [{"required": [key]} for key in PROGRAMS]
     return {**head, **{k: v for k, v in found.items() if k not in head}}
-
-
-def schema_text(kind: str) -> str:
-    """The schema as the text of a file."""
-    return json.dumps(schema(kind), indent=2, ensure_ascii=False) + "\n"
 
 
 def _add_examples(properties: dict[str, Any], keys: Mapping[str, Key]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, wraps
 from operator import itemgetter
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from slurmgen.cluster import generic
 from slurmgen.diagnostics import Place
@@ -17,18 +16,20 @@ from slurmgen.reading.shell.commands import WHY_STOPPED
 from slurmgen.reading.shell.launch import MOST_LAUNCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from slurmgen.cluster.profile import Profile
-    from slurmgen.lint.facts.endpoints import Endpoint
     from slurmgen.lint.facts.extent import Extent
-    from slurmgen.lint.facts.settings import Setting
     from slurmgen.lint.origin import Origin
     from slurmgen.reading.programs import Program
-    from slurmgen.reading.shell.commands import Assignment, Command
+    from slurmgen.reading.shell.commands import Command
     from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.variables import Assignment
     from slurmgen.reading.shell.words import Piece, Word
     from slurmgen.slurm.request import Request
+
+Fact = TypeVar("Fact")
 
 # Python programs that are read for one script.
 _MOST_PROGRAMS = 20
@@ -48,26 +49,6 @@ def load(
     from which its programs are found; None for a script that lies nowhere (stdin).
     """
     return Job(path, text, slurm, profile, folder)
-
-
-def load_rendered(
-    origin: Origin,
-    *,
-    slurm: str | None = None,
-    profile: Profile | None = None,
-    root: Path | None = None,
-) -> Job:
-    """The Job of a rendered script, whose findings point into the job file behind it.
-
-    root: the project's folder.
-    """
-    path = origin.source.path
-    job = Job(path, origin.text, slurm, profile)
-    job.origin = origin
-    # sbatch runs the script where it is submitted, which is mostly one of these.
-    folders = (Path(path).parent, root, Path())
-    job.roots = tuple(dict.fromkeys(folder for folder in folders if folder is not None))
-    return job
 
 
 class Job:
@@ -93,6 +74,7 @@ class Job:
         self.script = BatchScript(text)
         self._programs: dict[str, Program | None] = {}
         self._unread: list[Stop] = []
+        self._known: dict[Callable[[Job], object], object] = {}
         # The offset of what a rule has asked about last.
         self._at = 0
 
@@ -271,29 +253,21 @@ class Job:
                     found += [root / target for root in self.roots]
         return found
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The environment variables that the job gives its programs."""
-        spend(len(self._settings))
-        return self._settings
+    def once(self, fact: Callable[[Job], Fact]) -> Fact:
+        """What a function says of this job, which it is asked for once."""
+        if fact not in self._known:
+            self._known[fact] = fact(self)
+        return cast("Fact", self._known[fact])
 
-    @cached_property
-    def _settings(self) -> tuple[Setting, ...]:
-        from slurmgen.lint.facts.settings import read
 
-        return read(self)
+def once(fact: Callable[[Job], Fact]) -> Callable[[Job], Fact]:
+    """A decorator: what the function says of a job is kept with that job."""
 
-    @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The hosts and ports at which the ranks of each launch meet."""
-        spend(len(self._endpoints))
-        return self._endpoints
+    @wraps(fact)
+    def known(job: Job) -> Fact:
+        return job.once(fact)
 
-    @cached_property
-    def _endpoints(self) -> tuple[Endpoint, ...]:
-        from slurmgen.lint.facts.endpoints import read
-
-        return read(self)
+    return known
 
 
 def _without_variables(path: str) -> str:

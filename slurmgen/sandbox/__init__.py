@@ -1,6 +1,7 @@
 """A throwaway real Slurm on this machine, with as many nodes and GPUs as are wanted."""
 
-from slurmgen.sandbox.sandbox import DEFAULT_NAME, Sandbox, Status, remove, statuses
+from slurmgen.sandbox.removal import DEFAULT_NAME, remove
+from slurmgen.sandbox.sandbox import Sandbox, Status, statuses
 from slurmgen.sandbox.shape import NodeGroup, PartitionShape, Shape
 
 __all__ = [

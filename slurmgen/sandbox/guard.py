@@ -54,7 +54,7 @@ def main(folder: Path) -> int:
     # Not before: nearly every start ends well, and is not to wait for this.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from slurmgen.errors import SlurmgenError
-    from slurmgen.sandbox import remove
+    from slurmgen.sandbox.removal import remove
 
     try:
         for _ in range(_LOOKS):

@@ -19,8 +19,9 @@ from slurmgen.sandbox import release
 from slurmgen.sandbox.folder import Folder, sandbox_names
 from slurmgen.sandbox.guard import guarded
 from slurmgen.sandbox.network import Network, require_networks
-from slurmgen.sandbox.processes import kill_processes, running_daemons
+from slurmgen.sandbox.processes import running_daemons
 from slurmgen.sandbox.programs import find_programs
+from slurmgen.sandbox.removal import DEFAULT_NAME, clear, refuse_foreign, remove
 from slurmgen.sandbox.shape import Shape
 from slurmgen.sandbox.startup import Reach, start
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import FrameType, TracebackType
-
-DEFAULT_NAME = "default"
 
 # What a shell may carry over from a real cluster, or from a job that it runs in.
 _STRAY_VARIABLES = (
@@ -109,13 +108,13 @@ class Sandbox:
             accounts.find_programs(programs.unpacked)
         folder = Folder.of(name, directory)
         with folder.locked(), Interruptions() as interruptions, guarded(folder.path):
-            _refuse_foreign(name, folder)
+            refuse_foreign(name, folder)
             if running_daemons(folder.path).controller:
                 raise UsageError(
                     f"sandbox {name!r} is up already",
                     fix=f"slurmgen sandbox down {_options(name, directory)}",
                 )
-            _clear(folder)
+            clear(folder)
             try:
                 folder.create()
                 reach = start(
@@ -125,13 +124,13 @@ class Sandbox:
                 sandbox._describe()
                 interruptions.check()
             except OSError as error:
-                _clear(folder)
+                clear(folder)
                 raise UnavailableError(
                     f"the sandbox can't have its folder {folder.path}: {error.strerror}",
                     fix="use a folder where you may write, with some MiB free (--dir)",
                 ) from error
             except BaseException:
-                _clear(folder)
+                clear(folder)
                 raise
         return sandbox
 
@@ -255,14 +254,6 @@ class Sandbox:
         self.folder.description.write_text(json.dumps(content))
 
 
-def remove(name: str = DEFAULT_NAME, *, directory: Path | None = None) -> bool:
-    """Stop the sandbox `name` or clear away its remains; false where there was nothing."""
-    folder = Folder.of(name, directory)
-    with folder.locked():
-        _refuse_foreign(name, folder)
-        return _clear(folder)
-
-
 def statuses(*, directory: Path | None = None) -> list[Status]:
     """Every sandbox of this user, by name."""
     found = []
@@ -314,22 +305,6 @@ def _read(name: str, folder: Folder) -> Sandbox | None:
         folder=folder,
         unpacked=content["unpacked"],
     )
-
-
-def _refuse_foreign(name: str, folder: Folder) -> None:
-    host = folder.foreign_host()
-    if host is not None:
-        raise UsageError(
-            f"sandbox {name!r} was started on {host}",
-            fix="go there, or use another --name",
-        )
-
-
-def _clear(folder: Folder) -> bool:
-    ended = kill_processes(folder.path)
-    existed = folder.path.exists()
-    folder.remove()
-    return existed or ended > 0
 
 
 @contextlib.contextmanager

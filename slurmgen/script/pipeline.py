@@ -1,13 +1,18 @@
-"""The way from a job file to a script, which several verbs share."""
+"""The way from a job file to a script.
+
+It prints nothing. What a person should know, though nothing is wrong, goes to `tell`: a sentence
+each, at once, so that it is said whatever goes wrong behind it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from slurmgen.cli import report
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
 from slurmgen.errors import (
@@ -25,13 +30,19 @@ from slurmgen.script import stamp
 from slurmgen.script.plan import JobPlan, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from slurmgen.cluster.profile import Profile
     from slurmgen.diagnostics import Diagnostic
     from slurmgen.jobfile.job import JobSpec
-    from slurmgen.lint.job import Job
-    from slurmgen.lint.origin import Origin
+    from slurmgen.jobfile.load import LoadedJob
+
+
+Tell = Callable[[str], object]
+
+
+def nobody(_note: str) -> None:
+    """Tells nobody."""
 
 
 class Planned(NamedTuple):
@@ -49,7 +60,13 @@ class Planned(NamedTuple):
     given: Mapping[str, Any]
 
 
-def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] = ()) -> Planned:
+def plan_job(
+    job: str,
+    *,
+    cluster: str | None = None,
+    overrides: Sequence[str] = (),
+    tell: Tell = nobody,
+) -> Planned:
     """Read, validate and resolve the job file `job` (`-`: standard input).
 
     Raises InvalidInput with every error, UsageError, UnavailableError.
@@ -59,18 +76,12 @@ def plan_job(job: str, *, cluster: str | None = None, overrides: Sequence[str] =
         text, name = decode(read_stdin(), _STDIN), _STDIN
     else:
         text, name = read_text(path), job
-    profile = profile_for(cluster, root)
+    profile = profile_for(cluster, root, tell)
     loaded = load_job(text, name, overrides=overrides, defaults=profile.defaults)
-    try:
-        plan = resolve(loaded.spec, profile, source="job.yaml" if job == "-" else path.name)
-    except Refusals as error:
-        found = [at_key(p, loaded.source) for p in error.problems]
-        raise InvalidInput(found) from None
-    _note_all(plan.notes)
-    _note_job(loaded.spec, profile, plan)
+    planned = _plan(loaded, profile, root, text, "job.yaml" if job == "-" else path.name, tell)
     if loaded.spec.job_name is None:
-        _check_default_name(plan.job_name, job)
-    return Planned(loaded.spec, profile, plan, loaded.source, root, text, loaded.given)
+        _check_default_name(planned.plan.job_name, job)
+    return planned
 
 
 def job_folder(job: str) -> Path:
@@ -78,7 +89,9 @@ def job_folder(job: str) -> Path:
     return project_root(Path("job.yaml" if job == "-" else job))
 
 
-def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned:
+def plan_keys(
+    keys: Mapping[str, Any], *, cluster: str | None = None, tell: Tell = nobody
+) -> Planned:
     """The same of keys that come from Python; their errors have no line.
 
     Raises InvalidInput with every error, UsageError, UnavailableError.
@@ -86,38 +99,45 @@ def plan_keys(keys: Mapping[str, Any], *, cluster: str | None = None) -> Planned
     from slurmgen.jobfile.load import load_keys
 
     root = project_root(Path("job.yaml"))
-    profile = profile_for(cluster, root)
+    profile = profile_for(cluster, root, tell)
     loaded = load_keys(keys, "Job(…)", defaults=profile.defaults)
-    try:
-        plan = resolve(loaded.spec, profile)
-    except Refusals as error:
-        found = [at_key(p, loaded.source) for p in error.problems]
-        raise InvalidInput(found) from None
-    _note_job(loaded.spec, profile, plan)
-    return Planned(loaded.spec, profile, plan, loaded.source, root, "", loaded.given)
+    return _plan(loaded, profile, root, "", "job.yaml", tell)
 
 
-def profile_for(cluster: str | None, root: Path) -> Profile:
-    """The profile of a name or a file, `generic` where there is none; says what is doubtful."""
+def _plan(
+    loaded: LoadedJob, profile: Profile, root: Path, text: str, name: str, tell: Tell
+) -> Planned:
+    with _placed(loaded.source):
+        plan = resolve(loaded.spec, profile, source=name)
+    _tell_all(plan.notes, tell)
+    if profile is not generic.PROFILE:
+        from slurmgen.cluster import advice
+
+        restarts = plan.requeue.max_restarts if plan.requeue is not None else None
+        _tell_all(advice.of_job(loaded.spec, profile, plan.directives, restarts), tell)
+    return Planned(loaded.spec, profile, plan, loaded.source, root, text, loaded.given)
+
+
+def profile_for(cluster: str | None, root: Path, tell: Tell = nobody) -> Profile:
+    """The profile of a name or a file, `generic` if there is none; tells what is doubtful."""
     profile = load_profile(cluster or generic.NAME, root)
     if profile is not generic.PROFILE:
         from slurmgen.cluster import advice
 
-        _note_all(advice.of_profile(profile))
+        _tell_all(advice.of_profile(profile), tell)
     return profile
 
 
-def recognised(job: str) -> str | None:
-    """The cluster on which this runs, where a profile says how one knows it."""
-    import socket
-
-    from slurmgen.cluster.detect import recognise
-
-    found = recognise(job_folder(job), os.environ, socket.gethostname())
-    if found is None:
-        return None
-    report.note(f"slurmgen: this is {found.name} ({found.sign}); --cluster NAME says otherwise")
-    return found.name
+@contextmanager
+def _placed(source: Source) -> Iterator[None]:
+    """Raises what is refused in the `with` as InvalidInput, each with its place in the file."""
+    try:
+        yield
+    except Refusal as refusal:
+        place, length = source.locate(())
+        raise InvalidInput([refusal.at(place, length)]) from None
+    except Refusals as error:
+        raise InvalidInput([at_key(refusal, source) for refusal in error.problems]) from None
 
 
 def job_file_of(script: Path, text: str) -> Path | None:
@@ -134,38 +154,6 @@ def job_file_of(script: Path, text: str) -> Path | None:
         return None
     same = stamp.hash_of(data) == said.job and stamp_reader.is_as_rendered(text, said)
     return path if same else None
-
-
-def diff(before: str, after: str, before_name: str, after_name: str) -> str:
-    """Two rendered scripts compared; their stamps are shown where nothing else differs."""
-    from slurmgen.script import stamp_reader
-
-    first, second = stamp_reader.shortened(before), stamp_reader.shortened(after)
-    if first == second:
-        first, second = before, after
-    return report.diff(first, second, before_name, after_name)
-
-
-def origin_of(script: Path, text: str) -> Origin | None:
-    """What tells of each line of a script from which line of the job file beside it comes.
-
-    None where either has changed since, or other keys came from the command line.
-    """
-    from slurmgen.lint.origin import Origin
-    from slurmgen.script import stamp_reader
-
-    path, said = job_file_of(script, text), stamp_reader.read(text)
-    if path is None or said is None or said.overrides:
-        return None
-    root = job_folder(str(path))
-    try:
-        profile = load_profile(said.cluster, root)
-        yaml = read_text(path)
-        loaded = load_job(yaml, str(path), defaults=profile.defaults)
-        plan = resolve(loaded.spec, profile, source=said.source)
-    except (SlurmgenError, Refusals):
-        return None
-    return Origin(plan, loaded.source, text, yaml)
 
 
 def since(script: str, planned: Planned) -> str:
@@ -214,19 +202,12 @@ def _check_default_name(name: str, job: str) -> None:
         ) from None
 
 
-def _note_job(spec: JobSpec, profile: Profile, plan: JobPlan) -> None:
-    if profile is not generic.PROFILE:
-        from slurmgen.cluster import advice
-
-        _note_all(advice.of_job(spec, profile, plan))
+def _tell_all(notes: Iterable[str], tell: Tell) -> None:
+    for note in notes:
+        tell(note)
 
 
-def _note_all(doubts: Iterable[str]) -> None:
-    for doubt in doubts:
-        report.note(f"slurmgen: {doubt}")
-
-
-def render_job(planned: Planned) -> str:
+def render_job(planned: Planned, *, tell: Tell = nobody) -> str:
     """The script of a plan, with the project's own templates.
 
     Raises InvalidInput, also where a template changed what the plan decided.
@@ -234,27 +215,25 @@ def render_job(planned: Planned) -> str:
     from slurmgen.script.render import check_size, render
 
     templates = project_templates(planned.root)
-    try:
+    with _placed(planned.source), _with_template_key(planned):
         text = render(planned.plan, templates=templates)
         script = _stamped(text, planned)
         check_size(script)
-    except Refusal as refusal:
-        place, length = planned.source.locate(())
-        raise InvalidInput([refusal.at(place, length)]) from None
-    except Refusals as error:
-        found = [at_key(p, planned.source) for p in error.problems]
-        raise InvalidInput(found) from None
+        if templates is not None:
+            from slurmgen.script.agreement import check_script
+
+            check_script(text, planned.plan)
+    if templates is not None:
+        _tell_of_ejected(planned.plan.template, templates, tell)
+    return script
+
+
+@contextmanager
+def _with_template_key(planned: Planned) -> Iterator[None]:
+    try:
+        yield
     except InvalidInput as error:
         raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
-    if templates is not None:
-        from slurmgen.script.agreement import check_script
-
-        try:
-            check_script(text, planned.plan)
-        except InvalidInput as error:
-            raise InvalidInput([_at_template_key(d, planned) for d in error.diagnostics]) from None
-        _note_ejected(planned.plan.template, templates)
-    return script
 
 
 def _stamped(text: str, planned: Planned) -> str:
@@ -272,15 +251,6 @@ def _stamped(text: str, planned: Planned) -> str:
     )
 
 
-def as_linted(planned: Planned, text: str, *, slurm: str | None = None) -> Job:
-    """The rendered script as lint sees it; what it finds is said of the job file."""
-    from slurmgen.lint.job import load_rendered
-    from slurmgen.lint.origin import Origin
-
-    origin = Origin(planned.plan, planned.source, text, planned.text)
-    return load_rendered(origin, slurm=slurm, profile=planned.profile, root=planned.root)
-
-
 def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
     """The job's own `template:` as the place, where it names none that exists, else beside it."""
     place, length = planned.source.locate(("template",))
@@ -296,15 +266,15 @@ def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
     return found._replace(also=(*found.also, place))
 
 
-def _note_ejected(template: str, templates: Path) -> None:
+def _tell_of_ejected(template: str, templates: Path, tell: Tell) -> None:
     """A line where the built-in template has changed since the project took its copy."""
     from slurmgen.script.templates import ejected
 
     path = templates / f"{template}{ejected.SUFFIX}"
     stamp = ejected.stamp_of_file(path)
     if stamp is not None and ejected.has_changed(stamp):
-        report.note(
-            f"slurmgen: {os.path.relpath(path)} was ejected from slurmgen {stamp.version}, and "
-            f"{stamp.original} has changed since"
+        tell(
+            f"{os.path.relpath(path)} was ejected from slurmgen {stamp.version}, and "
+            f"{stamp.original} has changed since\n"
+            f"  = fix: slurmgen template show --diff {template}"
         )
-        report.note(f"  = fix: slurmgen template show --diff {template}")

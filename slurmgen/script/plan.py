@@ -89,14 +89,6 @@ class JobPlan(NamedTuple):
     def world_size(self) -> int:
         return self.layout.world_size
 
-    def _repr_svg_(self) -> str | None:
-        """The plan as a notebook shows it; None where nobody knows what ranks are started."""
-        if self.script is not None:
-            return None
-        from slurmgen.script.picture import draw
-
-        return draw(self)
-
 
 def resolve(spec: JobSpec, profile: Profile, *, source: str = "job.yaml") -> JobPlan:
     """Decide everything about `spec` on the cluster of `profile`.

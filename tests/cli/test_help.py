@@ -15,8 +15,8 @@ import pytest
 
 from slurmgen.cli import helptext, verbs
 from slurmgen.cli.parser import tree
+from slurmgen.cli.schemas import KINDS
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.jobfile.schema import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

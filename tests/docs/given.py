@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from slurmgen.jobfile.schema import schema
+from slurmgen.cli.schemas import schema
 
 _PREFACE = '''\
 """The keys of a job as Python may give them, for editors and type checkers; at no run time.

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic_core import PydanticUndefined
 
+from slurmgen.cli.schemas import schema
 from slurmgen.cluster import generic
-from slurmgen.jobfile.job import JobSpec, Requeue
+from slurmgen.jobfile.job import JobSpec
 from slurmgen.jobfile.keys import KEYS, PROGRAMS, example
 from slurmgen.jobfile.load import load_job
-from slurmgen.jobfile.schema import DIGITS, schema
+from slurmgen.jobfile.model import Requeue
+from slurmgen.jobfile.schema import DIGITS
 from slurmgen.jobfile.setup import Container, Modules, Setup
 from slurmgen.script.plan import resolve
 from slurmgen.script.render import render

@@ -9,7 +9,8 @@ import pytest
 
 from slurmgen.cli.commands import lint
 from slurmgen.diagnostics import Place
-from slurmgen.script.pipeline import as_linted, plan_job, render_job
+from slurmgen.lint.rendered import as_linted
+from slurmgen.script.pipeline import plan_job, render_job
 
 TEXT = """\
 # nodes: 7

@@ -124,7 +124,6 @@ def test_a_notebook_shows_a_picture(job_file: Path) -> None:
     assert picture is not None
     assert picture.startswith("<svg ")
     assert "rank 7" in picture
-    assert job.plan._repr_svg_() == picture
     own = Job(nodes=2, script="#!/bin/bash\nsrun hostname\n")
     assert own._repr_svg_() is None
 

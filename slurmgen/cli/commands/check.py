@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from slurmgen.cli import report
 from slurmgen.cli.commands import check_script
 from slurmgen.cli.commands.lint import FORMATS
+from slurmgen.cli.planning import plan_job, recognised, render_job
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import (
     EXIT_FINDINGS,
@@ -22,7 +23,7 @@ from slurmgen.errors import (
 )
 from slurmgen.jobfile.source import at_key
 from slurmgen.lint.other_codes import DOUBTFUL, LIVE, REFUSED
-from slurmgen.script.pipeline import as_linted, plan_job, recognised, render_job
+from slurmgen.lint.rendered import as_linted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cli import report
+from slurmgen.cli.planning import profile_for
 from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Location
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.files import read_bytes
@@ -15,7 +16,6 @@ from slurmgen.lint.facts.on_cluster import asked, directive_of, mismatches, tran
 from slurmgen.lint.facts.options import place, sound, value_place
 from slurmgen.lint.job import load
 from slurmgen.lint.other_codes import DOUBTFUL, LIVE
-from slurmgen.script.pipeline import profile_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

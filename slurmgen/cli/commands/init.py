@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen import launchers
 from slurmgen.cli import report
+from slurmgen.cli.planning import plan_job, render_job
 from slurmgen.cli.starter import found, texts
 from slurmgen.cluster import generic
 from slurmgen.cluster.load import load_profile
@@ -19,7 +20,6 @@ from slurmgen.importer import NotImportable, import_script
 from slurmgen.jobfile.project import working_folder
 from slurmgen.jobfile.source import read_text
 from slurmgen.lint.inputs import NotABatchScript, decode
-from slurmgen.script.pipeline import plan_job, render_job
 from slurmgen.script.templates import ejected
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _imported(script: Path, home: Path, schema: str) -> str:
 
 def _other_files(home: Path, answers: Answers) -> dict[Path, str]:
     """Everything but the job file and its script."""
-    from slurmgen.jobfile.schema import schema_text
+    from slurmgen.cli.schemas import schema_text
 
     root = found.repository(home)
     files = {root / texts.SCHEMA: schema_text("job")}

@@ -214,7 +214,7 @@ def _lint_script(
         text = _mend(name, shown, text, parse, options, result)
     origin = None
     if folder is not None and stamp.line_of(text):
-        from slurmgen.script.pipeline import origin_of
+        from slurmgen.lint.rendered import origin_of
 
         origin = origin_of(Path(name), text)
     _check(parse(text), options, result, behind=origin)
@@ -230,7 +230,8 @@ def _read(name: str) -> bytes:
 
 def _job_of_file(name: str, options: _Options) -> Job:
     """The script that a job file becomes, whose findings point into the file."""
-    from slurmgen.script.pipeline import as_linted, plan_job, render_job
+    from slurmgen.cli.planning import plan_job, render_job
+    from slurmgen.lint.rendered import as_linted
 
     planned = plan_job(name, cluster=options.cluster)
     return as_linted(planned, render_job(planned), slurm=options.slurm)

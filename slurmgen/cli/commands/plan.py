@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.cli import report
+from slurmgen.cli.planning import plan_job
 from slurmgen.errors import EXIT_OK
 from slurmgen.files import write_atomically
 from slurmgen.script.cost import cost_lines
-from slurmgen.script.pipeline import plan_job, require_ranks
+from slurmgen.script.pipeline import require_ranks
 from slurmgen.script.placement import Seat, seat
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cli import report
+from slurmgen.cli.planning import plan_job, profile_for, render_job
 from slurmgen.diagnostics import Diagnostic, Location
 from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, Refusal, UsageError
 from slurmgen.files import read_bytes, write_atomically
@@ -19,7 +20,7 @@ from slurmgen.sandbox.rehearsal import logs, shape
 from slurmgen.sandbox.rehearsal import report as shown
 from slurmgen.sandbox.rehearsal.judge import Case, judge, missing_here, not_run, unbounded
 from slurmgen.sandbox.rehearsal.run import Settings, rehearse
-from slurmgen.script.pipeline import Planned, job_folder, plan_job, profile_for, render_job
+from slurmgen.script.pipeline import Planned, job_folder
 from slurmgen.slurm.grammars.signal import canonical_signal, flags_and_name
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.cli import report
+from slurmgen.cli.planning import diff, plan_job, render_job
 from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from slurmgen.files import write_atomically
 from slurmgen.jobfile.source import read_text
-from slurmgen.script.pipeline import diff, plan_job, render_job, since
+from slurmgen.script.pipeline import since
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from slurmgen import launchers
 from slurmgen.cli import report
+from slurmgen.cli.planning import plan_job
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.launchers import AGENT, PROGRAM, TASKS
-from slurmgen.script.pipeline import plan_job, require_ranks
+from slurmgen.script.pipeline import require_ranks
 from slurmgen.slurm.quoting import split_expansions
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from slurmgen.cli import report
+from slurmgen.cli.schemas import KINDS, schema_text
 from slurmgen.errors import EXIT_OK, UsageError
-from slurmgen.jobfile.schema import KINDS, schema_text
 
 
 def run(kind: str) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen import __version__
 from slurmgen.cli import report
+from slurmgen.cli.planning import diff, plan_job, render_job
 from slurmgen.errors import (
     EXIT_FINDINGS,
     EXIT_OK,
@@ -20,7 +21,7 @@ from slurmgen.files import write_atomically
 from slurmgen.jobfile.source import read_text
 from slurmgen.lint.inputs import is_job_file, search
 from slurmgen.script.heading import Heading, read_heading
-from slurmgen.script.pipeline import diff, plan_job, render_job, since
+from slurmgen.script.pipeline import since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurmgen.cli import report
+from slurmgen.cli.planning import plan_job, recognised, render_job
 from slurmgen.diagnostics import ERROR
 from slurmgen.errors import EXIT_OK, FaultyJob, JobRefused, UnavailableError
-from slurmgen.script.pipeline import as_linted, plan_job, recognised, render_job
+from slurmgen.lint.rendered import as_linted
 from slurmgen.slurm import directives
 from slurmgen.slurm.grammars.filename import log_directory
 from slurmgen.slurm.live import sbatch

@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.facts.wording import cut_last
+from slurmgen.lint.job import once
+from slurmgen.reading.budget import spend
 from slurmgen.reading.programs import alternatives, truth, walk
 from slurmgen.reading.programs.distributed import groups
 from slurmgen.reading.programs.values import joined
@@ -74,8 +77,15 @@ class Endpoint(NamedTuple):
         return None if literal is None or isinstance(literal, bool) else str(literal)
 
 
-def read(job: Job) -> tuple[Endpoint, ...]:
-    """The endpoints of every launch, each place once a launch; see Job.endpoints."""
+def endpoints(job: Job) -> tuple[Endpoint, ...]:
+    """The hosts and ports at which the ranks of each launch meet, each place once a launch."""
+    found = _endpoints(job)
+    spend(len(found))
+    return found
+
+
+@once
+def _endpoints(job: Job) -> tuple[Endpoint, ...]:
     found: dict[tuple[str, Place, int], Endpoint] = {}
     for endpoint in (*_of_settings(job), *_of_options(job), *_of_programs(job)):
         key = endpoint.kind, endpoint.place, id(endpoint.launch)
@@ -84,7 +94,7 @@ def read(job: Job) -> tuple[Endpoint, ...]:
 
 
 def _of_settings(job: Job) -> Iterator[Endpoint]:
-    for setting in job.settings:
+    for setting in settings(job):
         kind = _kind_of_variable(setting.name)
         if kind is None:
             continue
@@ -275,7 +285,7 @@ def is_sure(job: Job, endpoint: Endpoint) -> bool:
     """Whether nothing else may give the same variable another value."""
     if not endpoint.conditional and endpoint.run is None:
         return True
-    same = {e.place for e in job.endpoints if e.name == endpoint.name and e.kind == endpoint.kind}
+    same = {e.place for e in endpoints(job) if e.name == endpoint.name and e.kind == endpoint.kind}
     if endpoint.run is None:
         return len(same) == 1 and _assigned(job, endpoint.name) <= 1
     unknown = [c for c in endpoint.conditions if truth(c.test, endpoint.run.present) is None]
@@ -288,7 +298,7 @@ def _assigned(job: Job, name: str) -> int:
     return len({a.start for a in job.script.shell.assignments if a.name == name})
 
 
-def places(endpoints: Iterable[Endpoint]) -> list[Place]:
+def places(those: Iterable[Endpoint]) -> list[Place]:
     """Where they stand, each once, those of the script before those of programs."""
-    ordered = sorted(endpoints, key=lambda e: (e.place.path or "", e.place.line, e.place.column))
+    ordered = sorted(those, key=lambda e: (e.place.path or "", e.place.line, e.place.column))
     return list(dict.fromkeys(endpoint.place for endpoint in ordered))

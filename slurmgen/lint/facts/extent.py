@@ -17,9 +17,9 @@ from slurmgen.reading.shell.starters import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from slurmgen.reading.shell.commands import Assignment
     from slurmgen.reading.shell.launch import Launch
     from slurmgen.reading.shell.starters import Launcher
+    from slurmgen.reading.shell.variables import Assignment
     from slurmgen.reading.shell.words import Word
     from slurmgen.slurm.request import Request
 

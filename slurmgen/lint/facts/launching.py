@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from slurmgen.lint.facts.presence import environment
 from slurmgen.lint.facts.python import Run, directive_place
 from slurmgen.lint.facts.tools import is_tool
+from slurmgen.lint.job import once
 from slurmgen.reading.shell.starters import ACCELERATE, DEEPSPEED, TORCH_LAUNCH, TORCHRUN
 from slurmgen.reading.shell.words import BATCH, TASK
 
@@ -107,8 +107,7 @@ def _largest(job: Job, launch: Launch, word: Word) -> int | None:
     return job.number(word, launch.inner.variables)
 
 
-# All rules ask about one job after the other.
-@lru_cache(maxsize=1)
+@once
 def reaches_nodes(job: Job) -> bool:
     """Whether the script has another way to the other nodes than srun: ssh, mpirun, ray."""
     for command in job.script.shell.commands:
@@ -118,7 +117,7 @@ def reaches_nodes(job: Job) -> bool:
     return False
 
 
-@lru_cache(maxsize=1)
+@once
 def spread(job: Job) -> list[Launch]:
     """The programs that run in several tasks, or in steps side by side: those use the job."""
     return [

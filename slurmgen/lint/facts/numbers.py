@@ -11,7 +11,7 @@ from slurmgen.reading.shell.words import ARITHMETIC, COMMAND, TEXT, VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slurmgen.reading.shell.commands import Assignment
+    from slurmgen.reading.shell.variables import Assignment
     from slurmgen.reading.shell.words import Word
     from slurmgen.slurm.request import Request
 

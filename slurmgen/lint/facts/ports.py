@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.lint.facts.endpoints import PORT, Endpoint
+from slurmgen.lint.facts.endpoints import PORT, Endpoint, endpoints
 from slurmgen.lint.facts.ranges import Range, Ranges, expansion_at, of_value
 from slurmgen.lint.facts.spread import has_tasks, is_one_of_many
 from slurmgen.reading.programs import walk
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from slurmgen.lint.job import Job
-    from slurmgen.reading.shell.commands import Assignment
     from slurmgen.reading.shell.launch import Launch
+    from slurmgen.reading.shell.variables import Assignment
     from slurmgen.reading.shell.words import Piece, Word
 
 OCTAL = "octal"
@@ -42,7 +42,7 @@ class PortFault(NamedTuple):
 
 def faults(job: Job) -> Iterator[PortFault]:
     """The ports of a job that are wrong."""
-    for endpoint in job.endpoints:
+    for endpoint in endpoints(job):
         if endpoint.kind == PORT:
             fault = _fault(job, endpoint)
             if fault is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from slurmgen.lint.job import once
 from slurmgen.reading.programs.facts import ANY
 from slurmgen.reading.programs.roles import LOCAL_RANK, RANK
 from slurmgen.reading.shell.starters import DEEPSPEED, MPIRUN, TORCH_LAUNCH, TORCHRUN
@@ -94,8 +94,7 @@ def sources_something(job: Job, launch: Launch) -> bool:
     return first is not None and first < launch.command.start
 
 
-# All rules ask about one job after the other.
-@lru_cache(maxsize=1)
+@once
 def _first_source(job: Job) -> int | None:
     return min(
         (
@@ -107,6 +106,6 @@ def _first_source(job: Job) -> int | None:
     )
 
 
-@lru_cache(maxsize=1)
+@once
 def _mentioned(job: Job) -> frozenset[str]:
     return frozenset(_NAME.findall(job.text))

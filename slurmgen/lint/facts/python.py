@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import Place
 from slurmgen.lint.facts.presence import environment
+from slurmgen.lint.job import once
 from slurmgen.reading.programs.distributed import spawns
 from slurmgen.reading.programs.facts import whole
 from slurmgen.reading.programs.roles import counts_gpus
@@ -140,8 +140,7 @@ class Run(NamedTuple):
         return None
 
 
-# All rules ask about one job after the other.
-@lru_cache(maxsize=1)
+@once
 def runs(job: Job) -> tuple[Run, ...]:
     """Every Python program that the job starts and that can be read."""
     found = []

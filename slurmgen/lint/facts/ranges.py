@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.reading.programs import Value
-    from slurmgen.reading.shell.commands import Assignment
+    from slurmgen.reading.shell.variables import Assignment
     from slurmgen.reading.shell.words import Piece, Word
     from slurmgen.slurm.request import Request
 

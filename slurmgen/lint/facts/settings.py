@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.facts.wording import find, split
+from slurmgen.lint.job import once
+from slurmgen.reading.budget import spend
 from slurmgen.reading.shell.words import BATCH, TASK, literal_word
 
 if TYPE_CHECKING:
@@ -50,8 +52,15 @@ class Setting(NamedTuple):
         return None if literal is None or isinstance(literal, bool) else str(literal)
 
 
-def read(job: Job) -> tuple[Setting, ...]:
-    """Every variable that a launch of the job is given; see Job.settings."""
+def settings(job: Job) -> tuple[Setting, ...]:
+    """The environment variables that the job gives its programs."""
+    found = _settings(job)
+    spend(len(found))
+    return found
+
+
+@once
+def _settings(job: Job) -> tuple[Setting, ...]:
     found: dict[tuple[str, int], Setting] = {}
     launches: dict[tuple[str, int], list[Launch]] = {}
     for launch in job.launches:

@@ -48,6 +48,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.programs.roles import roles
 from slurmgen.reading.shell.starters import ACCELERATE, DEEPSPEED
@@ -111,7 +112,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _settings(job: Job) -> Iterator[_Hand]:
-    for setting in job.settings:
+    for setting in settings(job):
         if setting.name not in _NAMES or _fits(job, setting):
             continue
         text = _text(job, setting)

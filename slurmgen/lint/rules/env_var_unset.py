@@ -46,7 +46,6 @@ torchrun --standalone --nproc_per_node=$SLURM_GPUS_ON_NODE train.py
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
@@ -56,6 +55,7 @@ from slurmgen.lint.facts.slurm_variables import NAMES, unset
 from slurmgen.lint.facts.tools import is_tool
 from slurmgen.lint.facts.uses import uses
 from slurmgen.lint.finding import Finding
+from slurmgen.lint.job import once
 from slurmgen.reading.programs import truth
 from slurmgen.reading.shell.words import BATCH, TASK, VARIABLE
 
@@ -154,7 +154,7 @@ def _is_guarded(job: Job, use: Use) -> bool:
     )
 
 
-@lru_cache(maxsize=1)
+@once
 def _assigned(job: Job) -> set[str]:
     return {assignment.name for assignment in job.script.shell.assignments}
 
@@ -260,8 +260,7 @@ def _is_own(job: Job, piece: Piece) -> bool:
     return name not in export and name not in _set_somehow(job)
 
 
-# All rules ask about one job after the other.
-@lru_cache(maxsize=1)
+@once
 def _set_somehow(job: Job) -> set[str]:
     """The names that some command may set, or that have a default."""
     found = set(_SET.findall(job.text)) | set(_WITH_DEFAULT.findall(job.text))

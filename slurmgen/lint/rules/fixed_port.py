@@ -54,7 +54,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.facts.endpoints import PORT, places
+from slurmgen.lint.facts.endpoints import PORT, endpoints, places
 from slurmgen.lint.facts.ports import FIXED, faults, shares_nodes
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.shell.starters import DEEPSPEED, TORCH_LAUNCH, TORCHRUN
@@ -137,7 +137,7 @@ def _together(job: Job) -> Iterator[Launch]:
     """Trainings in the background, side by side on one node, that have the same port."""
     ports: dict[str, list[Launch]] = {}
     of_launch: dict[int, list[Endpoint]] = {}
-    for endpoint in job.endpoints:
+    for endpoint in endpoints(job):
         if endpoint.kind == PORT:
             of_launch.setdefault(id(endpoint.launch), []).append(endpoint)
     for launch in job.trainings:
@@ -159,7 +159,7 @@ def _together(job: Job) -> Iterator[Launch]:
 
 def _same(job: Job, group: list[Launch]) -> Finding:
     together = {id(launch) for launch in group}
-    given = [e for e in job.endpoints if e.kind == PORT and id(e.launch) in together]
+    given = [e for e in endpoints(job) if e.kind == PORT and id(e.launch) in together]
     found = places(given) or [job.place_of(launch.command) for launch in group]
     port = given[0].literal if given else _DEFAULT
     return Finding(

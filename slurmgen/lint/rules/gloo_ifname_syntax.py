@@ -57,6 +57,7 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.interfaces import GLOO, NAMES
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.programs import walk
 from slurmgen.reading.programs.processes import processes
@@ -87,7 +88,7 @@ _PYTHON_ADDRESS = re.compile(r"socket\.(gethostbyname|gethostname|getfqdn)|.*\bg
 
 def check(job: Job) -> Iterator[Finding]:
     found = []
-    for setting in job.settings:
+    for setting in settings(job):
         if setting.name in NAMES:
             fault = _fault(job, setting)
             if fault is not None:

@@ -53,7 +53,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.facts.endpoints import HOST
+from slurmgen.lint.facts.endpoints import HOST, endpoints
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.facts.spread import has_tasks
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.programs import walk
@@ -110,10 +111,10 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _addresses(job: Job) -> Iterator[Word]:
     """The words that name a host at which others connect."""
-    for endpoint in job.endpoints:
+    for endpoint in endpoints(job):
         if endpoint.kind == HOST and endpoint.word is not None:
             yield endpoint.word
-    for setting in job.settings:
+    for setting in settings(job):
         if setting.word is not None and _VARIABLES.search(setting.name):
             yield setting.word
     for launch in job.launches:
@@ -185,7 +186,7 @@ def _of_programs(job: Job) -> Iterator[tuple[Place, tuple[str, str, bool]]]:
         for process in processes(program):
             if not re.search(r"\bhostname\s+(-\w*I|--all-ip-addresses)\s*$", process.text):
                 continue
-            for endpoint in job.endpoints:
+            for endpoint in endpoints(job):
                 value = endpoint.value
                 if (
                     endpoint.kind == HOST

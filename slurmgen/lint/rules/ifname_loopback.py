@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
 from slurmgen.lint.facts.interfaces import NAMES
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
 
@@ -73,7 +74,7 @@ _LOOPBACK = re.compile(r"=?lo0?(,lo0?)*")
 def check(job: Job) -> Iterator[Finding]:
     found = [
         setting
-        for setting in job.settings
+        for setting in settings(job)
         if setting.name in NAMES
         and _LOOPBACK.fullmatch((setting.literal or "").strip())
         and any(spans_nodes(job, launch) for launch in setting.launches)

@@ -55,7 +55,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint.facts.endpoints import HOST, is_sure, places
+from slurmgen.lint.facts.endpoints import HOST, endpoints, is_sure, places
 from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.shell.starters import TORCH_LAUNCH, TORCHRUN
@@ -80,7 +80,7 @@ _OWN = re.compile(
 def check(job: Job) -> Iterator[Finding]:
     found = [
         endpoint
-        for endpoint in job.endpoints
+        for endpoint in endpoints(job)
         if endpoint.kind == HOST
         and _OWN.fullmatch((endpoint.literal or "").strip())
         and spans_nodes(job, endpoint.launch)

@@ -53,7 +53,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
-from slurmgen.lint.facts.endpoints import HOST, is_sure, own_host, places
+from slurmgen.lint.facts.endpoints import HOST, endpoints, is_sure, own_host, places
 from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.programs import alternatives
@@ -81,7 +81,7 @@ _ALIKE = re.compile(r"scontrol|NODELIST|\bsrun\b|hostlist|nodeset")
 def check(job: Job) -> Iterator[Finding]:
     found = [
         endpoint
-        for endpoint in job.endpoints
+        for endpoint in endpoints(job)
         if endpoint.kind == HOST
         and _own(endpoint)
         and spans_nodes(job, endpoint.launch)

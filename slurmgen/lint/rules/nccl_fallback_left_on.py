@@ -53,6 +53,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import WARNING
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.facts.spread import spans_nodes
 from slurmgen.lint.finding import Finding
 
@@ -77,7 +78,7 @@ _WITHOUT_P2P = re.compile(r"rtx|gtx|geforce|titan|[2345]0[6-9]0|quadro", re.IGNO
 
 
 def check(job: Job) -> Iterator[Finding]:
-    found = [setting for setting in job.settings if _slows(job, setting)]
+    found = [setting for setting in settings(job) if _slows(job, setting)]
     if not found:
         return
     first = found[0]

@@ -49,7 +49,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint.facts.endpoints import HOST
+from slurmgen.lint.facts.endpoints import HOST, endpoints
 from slurmgen.lint.facts.spread import has_nodes
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.programs import walk
@@ -93,7 +93,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _addresses(job: Job) -> Iterator[tuple[Place, str]]:
-    for endpoint in job.endpoints:
+    for endpoint in endpoints(job):
         if endpoint.kind == HOST and endpoint.word is not None:
             piece = _raw(endpoint.word)
             if piece is not None:
@@ -159,7 +159,7 @@ def _of_programs(job: Job) -> Iterator[tuple[Place, str]]:
         for call in program.methods("split"):
             if _splits_list(program, call):
                 yield call.place, _name(call.receiver)
-    for endpoint in job.endpoints:
+    for endpoint in endpoints(job):
         value = endpoint.value
         if endpoint.kind == HOST and value is not None:
             listed = [part.name for part in walk(value) if part.name in _LISTS]

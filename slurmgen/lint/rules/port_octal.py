@@ -52,7 +52,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR
-from slurmgen.lint.facts.endpoints import PORT
+from slurmgen.lint.facts.endpoints import PORT, endpoints
 from slurmgen.lint.facts.ports import octal, reads_octal
 from slurmgen.lint.finding import Finding
 
@@ -94,7 +94,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _arithmetic(job: Job) -> Iterator[tuple[int, int]]:
     """Where a port is computed in such a way."""
-    for endpoint in job.endpoints:
+    for endpoint in endpoints(job):
         if endpoint.kind == PORT and endpoint.word is not None:
             piece = octal(job, endpoint.word, endpoint.launch.inner.variables)
             if piece is not None:

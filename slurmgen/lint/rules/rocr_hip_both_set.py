@@ -55,6 +55,7 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.diagnostics import ERROR, WARNING
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.programs import walk
 
@@ -74,7 +75,7 @@ _LISTS = ("ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLU
 
 
 def check(job: Job) -> Iterator[Finding]:
-    for setting in job.settings:
+    for setting in settings(job):
         if setting.name != "HIP_VISIBLE_DEVICES" or not _names_some(setting):
             continue
         severities = [_severity(job, setting, launch) for launch in setting.launches]

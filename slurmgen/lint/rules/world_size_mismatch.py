@@ -53,6 +53,7 @@ from typing import TYPE_CHECKING
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.lint.facts.counts import counted, said_in
 from slurmgen.lint.facts.python import runs
+from slurmgen.lint.facts.settings import settings
 from slurmgen.lint.facts.spread import most_nodes
 from slurmgen.lint.finding import Finding
 from slurmgen.reading.programs.distributed import groups, spawns
@@ -282,7 +283,7 @@ def _world_sizes(run: Run) -> Iterator[tuple[Place, Value]]:
         if group.world_size is not None and run.reaches(group.call):
             yield group.call.argument_place(3, "world_size"), group.world_size
     if _is_direct(run.launch):
-        for setting in run.job.settings:
+        for setting in settings(run.job):
             if setting.name == "WORLD_SIZE" and setting.value is not None and setting.run:
                 if setting.run.launch is run.launch:
                     yield setting.place, setting.value

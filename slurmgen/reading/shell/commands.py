@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slurmgen.reading.shell.text import ShellText
-    from slurmgen.reading.shell.variables import Variables
+    from slurmgen.reading.shell.variables import Assignment, Variables
 
 # Nobody writes a script with more; a generated one of 4 MiB has 60,000.
 MOST_COMMANDS = 3000
@@ -21,24 +21,6 @@ WHY_STOPPED = (
     f"it is too long, or holds over {MOST_COMMANDS:,} commands, {MOST_WORDS:,} words in one or "
     f"{DEEPEST} levels"
 )
-
-
-class Assignment(NamedTuple):
-    """`name=value`; `words` holds the elements where the value is an array.
-
-    exported: whether programs see it. where: the shell that sets it. start, end: of the
-    whole `name=value`. conditional: whether it stands in a branch, loop or function.
-    """
-
-    name: str
-    value: Word
-    exported: bool
-    where: str
-    start: int
-    end: int
-    words: tuple[Word, ...] | None = None
-    conditional: bool = False
-    append: bool = False
 
 
 class Redirect(NamedTuple):

@@ -13,7 +13,6 @@ from slurmgen.reading.shell.commands import (
     DEEPEST,
     MOST_COMMANDS,
     MOST_WORDS,
-    Assignment,
     Command,
     Context,
     ShellProgram,
@@ -23,7 +22,7 @@ from slurmgen.reading.shell.redirects import Redirections, read_redirect
 from slurmgen.reading.shell.state import ShellState
 from slurmgen.reading.shell.syntax import parse, parsed_end
 from slurmgen.reading.shell.text import ShellText
-from slurmgen.reading.shell.variables import Variables
+from slurmgen.reading.shell.variables import Assignment, Variables
 from slurmgen.reading.shell.words import BATCH, Word, literal_word
 
 if TYPE_CHECKING:

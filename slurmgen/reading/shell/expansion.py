@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from slurmgen.reading.shell.commands import Assignment
     from slurmgen.reading.shell.text import ShellText
+    from slurmgen.reading.shell.variables import Assignment
 
 _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "e": "\x1b", "\\": "\\", "'": "'", '"': '"'}
 # Escaped inside double quotes; behind any other character the backslash stays.

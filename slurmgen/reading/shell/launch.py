@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.reading.shell import wrappers
-from slurmgen.reading.shell.commands import Assignment, Context
+from slurmgen.reading.shell.commands import Context
 from slurmgen.reading.shell.evaluate import evaluate
 from slurmgen.reading.shell.options import parse_options
 from slurmgen.reading.shell.srun import SRUN, Step, step
 from slurmgen.reading.shell.starters import MPIRUN, Launcher, read_launcher
 from slurmgen.reading.shell.text import ShellText
-from slurmgen.reading.shell.variables import Variables
+from slurmgen.reading.shell.variables import Assignment, Variables
 from slurmgen.reading.shell.words import BATCH, ELSEWHERE, TASK
 
 if TYPE_CHECKING:

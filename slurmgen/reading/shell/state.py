@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slurmgen.reading.shell import expansion
-from slurmgen.reading.shell.commands import Assignment
+from slurmgen.reading.shell.variables import Assignment
 from slurmgen.reading.shell.words import Word
 
 if TYPE_CHECKING:

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.reading.budget import spend
 
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, ValuesView
 
-    from slurmgen.reading.shell.commands import Assignment
+    from slurmgen.reading.shell.words import Word
+
+
+class Assignment(NamedTuple):
+    """`name=value`; `words` holds the elements where the value is an array.
+
+    exported: whether programs see it. where: the shell that sets it. start, end: of the
+    whole `name=value`. conditional: whether it stands in a branch, loop or function.
+    """
+
+    name: str
+    value: Word
+    exported: bool
+    where: str
+    start: int
+    end: int
+    words: tuple[Word, ...] | None = None
+    conditional: bool = False
+    append: bool = False
 
 
 class _ByName(Mapping[str, "Assignment"]):

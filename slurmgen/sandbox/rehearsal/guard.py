@@ -71,7 +71,7 @@ def _clear(folder: Path) -> int:
     # Not before: a rehearsal is not to wait for this.
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     from slurmgen.errors import SlurmgenError
-    from slurmgen.sandbox import remove
+    from slurmgen.sandbox.removal import remove
 
     status = 0
     try:

@@ -202,7 +202,9 @@ def doubts(job: dict[str, Any], **profile: Any) -> str:
     site = Profile(
         **{"name": "site", "sources": {"guide": Source(where="guide.md", date="2026")}, **profile}
     )
-    return "\n".join([*of_profile(site), *of_job(spec, site, resolve(spec, site))])
+    made = resolve(spec, site)
+    restarts = made.requeue.max_restarts if made.requeue is not None else None
+    return "\n".join([*of_profile(site), *of_job(spec, site, made.directives, restarts)])
 
 
 @pytest.mark.parametrize(

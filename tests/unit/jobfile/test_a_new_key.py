@@ -56,7 +56,7 @@ def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_row_and_a_field_are_all_it_takes(tree: Path) -> None:
     put_before(tree / "slurmgen/jobfile/keys.py", '    "partition": Key(\n', ROW)
-    put_before(tree / "slurmgen/jobfile/job.py", "    partition: f.NameList", FIELD)
+    put_before(tree / "slurmgen/jobfile/model.py", "    partition: f.NameList", FIELD)
     written = run(tree, "tests/docs/test_reference.py", "--update-golden")
     assert written.returncode == 0, written.stdout
     tests = ("tests/unit/jobfile/test_keys.py", "tests/unit/jobfile/test_schema.py")

@@ -9,11 +9,12 @@ import pytest
 import yaml
 from pydantic import BaseModel, BeforeValidator
 
+from slurmgen.cli.schemas import schema
 from slurmgen.cluster import generic
 from slurmgen.errors import Refusals
 from slurmgen.importer import import_script
 from slurmgen.jobfile import readers
-from slurmgen.jobfile.job import JobSpec, Requeue
+from slurmgen.jobfile.job import JobSpec
 from slurmgen.jobfile.keys import (
     BLOCKS,
     COPIED,
@@ -27,9 +28,9 @@ from slurmgen.jobfile.keys import (
     written,
 )
 from slurmgen.jobfile.load import load_job
+from slurmgen.jobfile.model import Requeue
 from slurmgen.jobfile.options import read_options
 from slurmgen.jobfile.quick import quick_job
-from slurmgen.jobfile.schema import schema
 from slurmgen.jobfile.setup import Container, Modules, Setup
 from slurmgen.jobfile.source import parse_yaml
 from slurmgen.script.plan import resolve

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slurmgen.jobfile.schema import schema_text
+from slurmgen.cli.schemas import schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

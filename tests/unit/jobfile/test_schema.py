@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from slurmgen.cli.schemas import KINDS, schema
 from slurmgen.jobfile.job import JobSpec
 from slurmgen.jobfile.keys import OPTIONS
-from slurmgen.jobfile.schema import KINDS, schema
 from slurmgen.jobfile.source import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
