@@ -70,9 +70,14 @@ def _behind_own_links(path: Path) -> Path:
     raise OSError(f"{path}: too many links")
 
 
-def open_to_all(folder: Path) -> bool:
-    """Whether any user may replace what is in `folder`, or put something into it."""
+def in_others_hands(folder: Path) -> str:
+    """Why other users can put something into `folder`, or have made it; "" if they can't."""
     try:
-        return bool(folder.stat().st_mode & stat.S_IWOTH)
+        status = folder.stat()
     except OSError:
-        return False
+        return ""
+    if status.st_uid not in {0, os.geteuid()}:
+        return f"{folder} belongs to another user (uid {status.st_uid})"
+    if status.st_mode & stat.S_IWOTH:
+        return f"every user may write to {folder}: chmod o-w takes that right"
+    return ""

@@ -58,7 +58,8 @@ def _script(spec: JobKeys) -> Iterator[Refusal]:
 
 
 def _program(spec: JobKeys) -> Iterator[Refusal]:
-    involved = ("command", "ddp", "args")
+    # A script that is wrong itself is a program all the same.
+    involved = ("command", "ddp", "args", "script")
     if spec.command is None and spec.ddp is None:
         yield _conflict(
             "command",

@@ -31,6 +31,11 @@ case $fault in
   silent-before) exit 0 ;;
   silent-after) unheard "$@" ;;
   failed-after) "$REAL_SBATCH" "$@"; exit 7 ;;
+  copied) "$REAL_SBATCH" --parsable < "${@: -1}" >/dev/null; exit 1 ;;
+  refused-after)
+    "$REAL_SBATCH" "$@"
+    echo 'sbatch: error: Batch job submission failed: Invalid qos specification' >&2
+    exit 1 ;;
   refused)
     echo 'sbatch: error: Batch job submission failed: Invalid account or account/partition' \
       'combination specified' >&2

@@ -174,11 +174,11 @@ def test_folders_that_nobody_can_make_are_refused_by_old_versions(
         assert done.returncode == 0, done.stderr
 
 
-def test_no_folder_is_left_of_a_job_that_was_refused(sandbox: Sandbox, tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    job = "partition: nosuch\noutput: there/a/b/%j.out\ncommand: 'true'\n"
+def test_a_refused_job_takes_no_folder_from_another(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Which may have been submitted while sbatch was still thinking of this one."""
+    job = "partition: nosuch\noutput: logs/%j.out\ncommand: 'true'\n"
     assert submit(sandbox, tmp_path, job).returncode == 3
-    assert list((tmp_path / "there").iterdir()) == []
+    assert (tmp_path / "logs").is_dir()
 
 
 def test_control_c_while_waiting_leaves_the_job_alone(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -201,15 +201,6 @@ def test_control_c_while_waiting_leaves_the_job_alone(sandbox: Sandbox, tmp_path
     assert f"scancel {job_id}" in said
     assert "Traceback" not in said
     assert state in ("PENDING", "RUNNING", "CONFIGURING")
-
-
-def test_no_folder_is_left_where_the_second_cannot_be_made(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("")
-    job = "output: logs/a/%j.out\nerror: file/%j.err\ncommand: 'true'\n"
-    assert submit(sandbox, tmp_path, job).returncode == 3
-    assert not (tmp_path / "logs").exists()
 
 
 def test_from_python(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -307,7 +298,7 @@ def wait_for(what: Callable[[], object]) -> None:
     "fault",
     [
         "lost-after", "banner", "banner-behind", "signal-after", "silent-after", "failed-after",
-        "garbage-after", "lost-underway",
+        "garbage-after", "lost-underway", "refused-after",
     ],
 )  # fmt: skip
 def test_a_job_that_was_taken_whatever_sbatch_says(
@@ -322,6 +313,22 @@ def test_a_job_that_was_taken_whatever_sbatch_says(
     # Without it the job would fail at its start.
     assert (tmp_path / "logs").is_dir()
     assert list(records.iterdir()) == []
+
+
+def test_a_job_that_a_wrapper_submits_in_its_own_way(
+    sandbox: Sandbox, tmp_path: Path, records: Path
+) -> None:
+    """The script's path doesn't go with it; its name does."""
+    name = f"alike-{tmp_path.name}"
+    done = fail(sandbox, tmp_path, f"job_name: {name}\n{HELD}", "copied")
+    shown = sandbox.run(["squeue", "--noheader", f"--name={name}", "--format=%i"]).stdout
+    sandbox.run(["scancel", *shown.split()])
+    assert len(shown.split()) == 1
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert "may have been taken" in done.stderr
+    assert f"job {shown.strip()} has its name" in done.stderr
+    assert "safe to submit again" not in done.stderr
 
 
 def test_a_job_of_which_slurm_knows_nothing(

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from slurmgen.cli import report
 from slurmgen.cli.planning import plan_job, recognised, render_job
 from slurmgen.diagnostics import ERROR
-from slurmgen.errors import EXIT_OK, FaultyJob, JobRefused, UnavailableError
+from slurmgen.errors import EXIT_OK, FaultyJob, UnavailableError
 from slurmgen.lint.rendered import as_linted
 from slurmgen.slurm import directives
 from slurmgen.slurm.grammars.filename import log_directory
 from slurmgen.slurm.live import sbatch
-from slurmgen.slurm.live.call import NoAnswer, NotStarted
+from slurmgen.slurm.live.call import NoAnswer
 from slurmgen.slurm.live.handover import Handover
 
 if TYPE_CHECKING:
@@ -92,24 +92,18 @@ def _prepare(planned: Planned) -> tuple[str, dict[str, str]]:
 def _handed_over(
     planned: Planned, text: str, environment: Mapping[str, str], job: str
 ) -> Iterator[sbatch.Submitted]:
-    """The job that Slurm has taken; see `Handover.submitted`.
-
-    The folders of its logs stay, unless it was surely refused: without them it would fail.
-    """
-    made = _make_log_directories(planned.plan, environment)
+    """The job that Slurm has taken; see `Handover.submitted`."""
+    _make_log_directories(planned.plan, environment)
     handover = Handover(
         text,
         job=job,
+        name=planned.plan.job_name,
         clusters=_clusters(text),
         environment=environment,
         say=report.note,
     )
-    try:
-        with handover.submitted() as answer:
-            yield answer
-    except (JobRefused, NotStarted):
-        _remove(made)
-        raise
+    with handover.submitted() as answer:
+        yield answer
 
 
 def _clusters(text: str) -> str:
@@ -166,8 +160,12 @@ def _shortened(names: list[str]) -> str:
     return ", ".join([*others, f"{len(of_a_job)} SLURM_* variables of the job around"])
 
 
-def _make_log_directories(plan: JobPlan, environment: Mapping[str, str]) -> list[Path]:
-    """Make the folders of the logs; returns those that were not there."""
+def _make_log_directories(plan: JobPlan, environment: Mapping[str, str]) -> None:
+    """Make the folders of the logs.
+
+    They stay, whatever becomes of the job: another one may have been submitted since that
+    counts on them, and without them it would fail.
+    """
     given = {d.option: d.value for d in plan.directives if d.value is not None}
     start = Path(given.get("chdir", "."))
     wanted: list[tuple[Path, str]] = []
@@ -185,34 +183,14 @@ def _make_log_directories(plan: JobPlan, environment: Mapping[str, str]) -> list
             )
         if folder is not None:
             wanted.append((start / folder, option))
-    made: list[Path] = []
     for path, option in wanted:
         try:
-            made = _make(path, option) + made
-        except UnavailableError:
-            _remove(made)
-            raise
-    return made
-
-
-def _make(folder: Path, option: str) -> list[Path]:
-    missing = [f for f in (folder, *folder.parents) if not f.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        _remove(missing)
-        raise UnavailableError(
-            f"cannot make the folder of --{option}, {folder}: {error.strerror}",
-            fix="choose another folder; nothing was submitted",
-        ) from error
-    return missing
-
-
-def _remove(folders: list[Path]) -> None:
-    """Remove what was made for a job that Slurm did not take, the innermost first."""
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnavailableError(
+                f"cannot make the folder of --{option}, {path}: {error.strerror}",
+                fix="choose another folder; nothing was submitted",
+            ) from error
 
 
 def _wait(job: sbatch.Submitted, environment: Mapping[str, str]) -> int:

@@ -339,11 +339,9 @@ class Run:
     def _load(self) -> None:
         if group.is_main():
             self._store.clean()
-            if files.open_to_all(self._store.folder):
-                log.warn(
-                    f"every user may write to {self._store.folder}, and could put a checkpoint of"
-                    " their own there: chmod o-w takes that right"
-                )
+            why = files.in_others_hands(self._store.folder)
+            if why:
+                log.warn(f"a checkpoint there may be somebody else's: {why}")
         saved = read(self._store, self._peers)
         if saved is None:
             if group.is_main():

@@ -93,7 +93,8 @@ def unit(name: str, path: Path, text: str | None = None) -> Unit:
         table = tabulate(tree, name)
     except (RecursionError, MemoryError):
         raise Unreadable("nested too deeply", is_too_much=True) from None
-    except (SyntaxError, ValueError, OSError) as error:
+    # LookupError: of a codec that isn't one for text, such as rot13.
+    except (SyntaxError, ValueError, LookupError, OSError) as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from None
     is_package = path.name == "__init__.py"
     return Unit(name, path, is_package, source, source.split("\n"), tree, table)

@@ -43,19 +43,22 @@ _SHOWN = (8, 200)
 
 
 class Handover:
-    """One job on its way. say: takes a line for the person."""
+    """One job on its way. job: the path of its file; name: Slurm's; say: takes a line for the
+    person."""
 
     def __init__(
         self,
         script: str,
         *,
         job: str,
+        name: str,
         clusters: str,
         environment: Mapping[str, str],
         say: Callable[[str], object],
     ) -> None:
         self._script = script
         self._job = journal.Job.of(job, script, environment)
+        self._name = name
         self._clusters = clusters
         self._environment = environment
         self._say = say
@@ -120,13 +123,14 @@ class Handover:
                 said, what = done.stdout, "sbatch answered something else than a job id"
             elif status < 0:
                 what = f"sbatch was ended by signal {-status}"
-            elif refusals.is_refusal(done.stderr):
+            # Who prints something may have submitted something, before or after the refusal.
+            elif not done.stdout.strip() and refusals.is_refusal(done.stderr):
                 raise JobRefused(
                     f"sbatch refused the job (exit {status}):\n{indent(_shown(said))}",
                     fix="nothing was submitted; change what it names, then submit again",
                     said=said.strip(),
                 )
-            elif refusals.is_unreached(done.stderr):
+            elif not done.stdout.strip() and refusals.is_unreached(done.stderr):
                 raise NotSubmitted(
                     f"no controller of Slurm can be reached:\n{indent(_shown(said))}",
                     fix="nothing was submitted; ask the site whether Slurm is down",
@@ -226,7 +230,7 @@ class Handover:
                 if settled is not None and asked >= settled:
                     # No later question finds out more.
                     record.forget()
-                    return [], _forgets(record, memory)
+                    return [], _forgets(record, memory) or self._look_alikes(record)
                 problem = "Slurm knows of no such job, but "
                 problem += "a request may be on its way" if ended else "its sbatch still runs"
                 detail = f"slurmgen: {problem}"
@@ -241,6 +245,21 @@ class Handover:
                 self._say(f"{detail}\nslurmgen: asking again for up to {until:.0f} s")
             self._sleep(pause if settled is None else min(pause, settled - time.monotonic()))
             pause = min(2 * pause, _LAST_PAUSE)
+
+    def _look_alikes(self, record: journal.Record) -> str:
+        """Why a job without the token may be this one all the same, "" if none may.
+
+        A site's own sbatch may hand the real one a copy of the script.
+        """
+        try:
+            found = whereabouts.named_alike(
+                self._name, record.began, self._clusters, self._environment, self._hurry
+            )
+        except UnavailableError:
+            return "Slurm doesn't answer"
+        if not found:
+            return ""
+        return f"job {', '.join(found)} has its name and was submitted since, in another way"
 
     def _sleep(self, seconds: float) -> None:
         """At least a little; not through a signal."""

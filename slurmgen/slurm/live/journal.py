@@ -194,8 +194,11 @@ def _lock(descriptor: int) -> bool:
 def _home() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     # The XDG specification has relative paths ignored.
-    base = state if os.path.isabs(state) else os.path.expanduser("~/.local/state")
-    return _private(Path(base, "slurmgen", "submits"))
+    if os.path.isabs(state):
+        return _private(Path(state, "slurmgen", "submits"))
+    # A home that isn't there (root's HOME=/nonexistent) is nobody's to make.
+    home = Path(os.path.expanduser("~")).resolve(strict=True)
+    return _private(home / ".local/state/slurmgen/submits")
 
 
 def _shared() -> Path:

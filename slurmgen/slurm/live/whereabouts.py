@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.errors import UnavailableError
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 _PATIENCE = 30
 # sacct shows what started after a moment that it counts from its own clock.
 _DAYS = 3
+# Seconds by which a controller's clock may be behind this machine's.
+_CLOCKS_APART = 60
+# The path of a script that slurmgen hands to sbatch (`journal`).
+_OURS = re.compile(r"-[0-9a-f]{16}/sbatch\b")
 
 
 class Job(NamedTuple):
@@ -70,6 +75,36 @@ def find(
     return _read(done.stdout, token) or _find_ended(token, clusters, environment, deadline)
 
 
+def named_alike(
+    name: str, since: float, clusters: str, environment: Mapping[str, str], deadline: Deadline
+) -> list[str]:
+    """The ids of this user's jobs of that name that slurmgen hasn't submitted.
+
+    since: by this machine's clock; jobs submitted earlier, by the controller's, are left out.
+    Raises UnavailableError where the controller doesn't answer.
+    """
+    # The form of %V is the user's own choice otherwise.
+    plain = {k: v for k, v in environment.items() if k != "SLURM_TIME_FORMAT"}
+    asked = _squeue(clusters, "%i|%V|%o|%j")
+    done = call(asked, plain, timeout=_PATIENCE, deadline=deadline)
+    if done.returncode != 0:
+        raise UnavailableError(
+            f"squeue failed:\n{indent(done.stderr[:2000])}", fix="try again later"
+        )
+    found: dict[str, None] = {}
+    for line in done.stdout.splitlines():
+        alike = re.fullmatch(rf"(\d+)[^|]*\|([^|]*)\|(.*)\|{re.escape(name)}", line)
+        if alike is None or _OURS.search(alike[3]):
+            continue
+        try:
+            submitted = time.mktime(time.strptime(alike[2], "%Y-%m-%dT%H:%M:%S"))
+        except ValueError:
+            continue
+        if submitted >= since - _CLOCKS_APART:
+            found.setdefault(alike[1])
+    return list(found)
+
+
 def command(token: str, clusters: str) -> str:
     """What a person types to look for it."""
     return f"{shlex.join(_squeue(clusters))} | grep {token}"
@@ -87,11 +122,11 @@ def memory(environment: Mapping[str, str], deadline: Deadline) -> Memory:
     return Memory(float(found["MessageTimeout"]), kept or None)
 
 
-def _squeue(clusters: str) -> list[str]:
+def _squeue(clusters: str, form: str = "%i|%T|%o") -> list[str]:
     """All of one's jobs: of hidden partitions, and those that another cluster took over (--all)."""
     where = [f"--clusters={clusters}"] if clusters else []
     what = ["--all", "--states=all", f"--user={os.getuid()}"]
-    return ["squeue", *where, "--noheader", *what, "--format=%i|%T|%o"]
+    return ["squeue", *where, "--noheader", *what, f"--format={form}"]
 
 
 def _find_ended(

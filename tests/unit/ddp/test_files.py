@@ -108,8 +108,12 @@ def test_no_name_of_a_checkpoint_can_be_guessed(
     assert all(any(len(part) == 16 for part in name.split(".")) for name in names)
 
 
-def test_a_folder_that_all_may_write_to(tmp_path: Path) -> None:
-    assert not files.open_to_all(tmp_path)
+def test_a_folder_that_is_not_ones_own_alone(tmp_path: Path) -> None:
+    assert files.in_others_hands(tmp_path) == ""
     tmp_path.chmod(0o777)
-    assert files.open_to_all(tmp_path)
-    assert not files.open_to_all(tmp_path / "none")
+    assert "every user may write" in files.in_others_hands(tmp_path)
+    assert files.in_others_hands(tmp_path / "none") == ""
+    tmp_path.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 65534, -1)
+        assert "belongs to another user (uid 65534)" in files.in_others_hands(tmp_path)

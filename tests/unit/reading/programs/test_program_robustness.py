@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         "x" * 1_000_000,
         "x = 9" + "9" * 10_000,
         "# coding: no-such-encoding\nx = 1",
+        "# coding: rot13\nx = 1",
+        "# coding: hex\nx = 1",
         "match x:\n  case [a, *b] if a: pass\n  case {'k': v, **rest}: pass",
         "try:\n  pass\nexcept* ValueError as error:\n  x = error",
         "def f[T](x: T) -> T: return x",
