@@ -38,6 +38,7 @@ _GRACE_S = 3.0
 """Once another rank has failed, the rank may end by itself for _PEACE_S, then gets TERM, and KILL
 after _GRACE_S more."""
 
+_HUB_FIRST_S = 2 * BEAT_S
 _LINGER_S = 1.0
 _PARTING_S = 2.0
 _OTHERS_S = 5.0
@@ -170,8 +171,10 @@ class Supervisor:
         if self._mine is not None:
             self._inquest.add(self._mine)
         self._inquest.add(failures.lost(0, node, host, 0, why, self._witness()))
-        # The survivors can't agree any more; the lowest is the first to write.
-        self._judge_at = time.monotonic() + min(self._identity.rank * 0.02, 2.0)
+        # The survivors can't agree any more: rank 0, if it lives, is the first to write, then the
+        # lowest. Where a link is cut, both ends notice within a beat of each other.
+        after = _HUB_FIRST_S + min(self._identity.rank * 0.02, 2.0)
+        self._judge_at = time.monotonic() + after
 
     def _witness(self) -> str:
         return f"rank {self._identity.rank} on {self._identity.node}"
