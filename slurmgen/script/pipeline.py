@@ -239,8 +239,7 @@ def render_job(planned: Planned) -> str:
         script = _stamped(text, planned)
         check_size(script)
     except Refusal as refusal:
-        place, length = planned.source.locate(())
-        raise InvalidInput([refusal.at(place, length)]) from None
+        raise InvalidInput([refusal.at(planned.source.locate(()))]) from None
     except Refusals as error:
         found = [at_key(p, planned.source) for p in error.problems]
         raise InvalidInput(found) from None
@@ -283,9 +282,9 @@ def as_linted(planned: Planned, text: str, *, slurm: str | None = None) -> Job:
 
 def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
     """The job's own `template:` as the place, where it names none that exists, else beside it."""
-    place, length = planned.source.locate(("template",))
+    place = planned.source.locate(("template",))
     if found.message == f'there is no template "{planned.plan.template}.sbatch.j2"':
-        return found._replace(location=place, length=length)
+        return found._replace(location=place)
     if found.location.path == f"{planned.plan.template}.sbatch.j2":
         file = planned.root / "templates" / found.location.path
         if file.is_file():
