@@ -1,4 +1,4 @@
-"""Location, Severity, Diagnostic: the one currency of "what is wrong"."""
+"""Place, Edit, Diagnostic: the one currency of "what is wrong"."""
 
 from __future__ import annotations
 
@@ -8,28 +8,25 @@ KeyPath = tuple["str | int", ...]
 """The way to a value in a file: keys of mappings, positions in lists."""
 
 
-class Location(NamedTuple):
-    """A place in a file; `line` and `column` count from 1, columns in characters."""
-
-    path: str
-    line: int
-    column: int
-
-
 ERROR = "error"
 WARNING = "warning"
 
 
 class Place(NamedTuple):
-    """Where in a file; `line` and `column` count from 1, columns in characters.
+    """Where in a file; `line` and `column` count from 1, columns and `length` in characters.
 
-    path: None means the script that is linted.
+    path: of the file; empty for the script that a rule is asked about.
     """
 
     line: int
     column: int
     length: int = 1
-    path: str | None = None
+    path: str = ""
+
+    @property
+    def start(self) -> tuple[str, int, int]:
+        """Path, line and column: what places are sorted by, and are the same by."""
+        return self.path, self.line, self.column
 
 
 class Edit(NamedTuple):
@@ -44,23 +41,22 @@ class Diagnostic(NamedTuple):
     """One thing that is wrong: where, what, why it matters and how to mend it.
 
     `rule` is a kebab-case name, `code` its permanent short form (never reused),
-    `severity` is ERROR or WARNING, `length` the number of characters to underline, `also`
-    further places of the same cause, `edits` what mends it in the text of the file `edited`.
+    `severity` is ERROR or WARNING, `also` has further places of the same cause, `edits` what mends
+    it in the text of the file `edited`.
     """
 
-    location: Location
+    location: Place
     rule: str
     code: str
     severity: str
     message: str
     why: str
     fix: str
-    length: int = 1
-    also: tuple[Location, ...] = ()
+    also: tuple[Place, ...] = ()
     edits: tuple[Edit, ...] = ()
     edited: str = ""
 
 
-def order(diagnostic: Diagnostic) -> tuple[Location, str, str]:
+def order(diagnostic: Diagnostic) -> tuple[tuple[str, int, int], str, str]:
     """What diagnostics are sorted by: place, then code."""
-    return diagnostic.location, diagnostic.code, diagnostic.message
+    return diagnostic.location.start, diagnostic.code, diagnostic.message

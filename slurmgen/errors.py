@@ -14,7 +14,7 @@ from slurmgen.diagnostics import ERROR, Diagnostic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slurmgen.diagnostics import KeyPath, Location
+    from slurmgen.diagnostics import KeyPath, Place
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -119,11 +119,9 @@ class Refusal(ValueError):
         """The same of a key of the file; involved: every key that takes part, if several do."""
         return Refusal(self.what, why=self.why, fix=self.fix, key=key, involved=involved)
 
-    def at(self, location: Location, length: int = 1) -> Diagnostic:
+    def at(self, place: Place) -> Diagnostic:
         """What is said of it once its place is known."""
-        return Diagnostic(
-            location, "invalid-value", "SG004", ERROR, self.what, self.why, self.fix, length
-        )
+        return Diagnostic(place, "invalid-value", "SG004", ERROR, self.what, self.why, self.fix)
 
 
 class Refusals(ValueError):

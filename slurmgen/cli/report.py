@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TextIO
 
-    from slurmgen.diagnostics import Diagnostic, Location
+    from slurmgen.diagnostics import Diagnostic, Place
 
 
 def out(text: str) -> None:
@@ -103,7 +103,7 @@ def format_text(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> 
 
 
 def _format(diagnostic: Diagnostic, source: Sequence[str]) -> list[str]:
-    path, line, column = diagnostic.location
+    path, line, column = diagnostic.location.start
     code = f"{diagnostic.rule} {diagnostic.code}".strip()
     first = f"{path}:{line}:{column}: {diagnostic.severity}: {diagnostic.message} [{code}]"
     lines = [_visible(first)]
@@ -111,7 +111,7 @@ def _format(diagnostic: Diagnostic, source: Sequence[str]) -> list[str]:
     if 0 < line <= len(source) and source[line - 1].strip():
         shown = _visible(source[line - 1].rstrip("\r").replace("\t", " "))
         if len(shown) <= 160:
-            marker = "^" + "~" * (min(diagnostic.length, len(shown) - column + 1) - 1)
+            marker = "^" + "~" * (min(diagnostic.location.length, len(shown) - column + 1) - 1)
             lines += [
                 f"{margin} |",
                 f"{line} | {shown}",
@@ -168,12 +168,12 @@ def format_github(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def _github_command(diagnostic: Diagnostic) -> str:
-    path, line, column = diagnostic.location
+    path, line, column = diagnostic.location.start
     properties = {
         "file": path,
         "line": str(line),
         "col": str(column),
-        "endColumn": str(column + diagnostic.length),
+        "endColumn": str(column + diagnostic.location.length),
         "title": f"{diagnostic.rule} {diagnostic.code}",
     }
     shown = ",".join(f"{key}={_github_property(value)}" for key, value in properties.items())
@@ -194,8 +194,8 @@ def _github_property(text: str) -> str:
     return _github_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _place(location: Location) -> str:
-    return ":".join(map(str, location))
+def _place(place: Place) -> str:
+    return ":".join(map(str, place.start))
 
 
 def _visible(text: str) -> str:

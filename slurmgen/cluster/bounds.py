@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from slurmgen.cluster.citation import cite
 from slurmgen.cluster.conditions import describe, holds
-from slurmgen.cluster.problems import refuse
+from slurmgen.cluster.problems import refusal, refuse
 from slurmgen.cluster.trial_partitions import is_for_trials
 from slurmgen.slurm.grammars.time import format_time, parse_time
 
@@ -40,15 +40,6 @@ class _Bound(NamedTuple):
     of: str
     why: str
     source: tuple[str, ...]
-
-
-class _Excess(NamedTuple):
-    """A key of the job file, what is wrong with it, what would happen, and how to mend it."""
-
-    key: str
-    what: str
-    why: str
-    fix: str
 
 
 def check(profile: Profile, job: Circumstances, problems: list[Refusal]) -> None:
@@ -115,7 +106,7 @@ def _excesses(
     partition: Partition | None,
     qos: Qos | None,
     job: Circumstances,
-) -> Iterator[tuple[_Bound, _Excess]]:
+) -> Iterator[tuple[_Bound, Refusal]]:
     for field, bound in _tightest(profile, partition, qos, job).items():
         found = _CHECKS[field](job, bound)
         if found is not None:
@@ -189,11 +180,11 @@ def _number(field: str, value: Any) -> float:
 # --- one check for each bound ------------------------------------------------------------
 
 
-def _max_time(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _max_time(job: Circumstances, bound: _Bound) -> Refusal | None:
     limit = parse_time(bound.value)
     if limit is None or not (job.endless or (job.time is not None and job.time > limit)):
         return None
-    return _Excess(
+    return refusal(
         "time",
         f"time {job.spec.time} is over the {format_time(limit)} of {bound.of}",
         "the job would be refused, or wait for ever with PartitionTimeLimit",
@@ -201,11 +192,11 @@ def _max_time(job: Circumstances, bound: _Bound) -> _Excess | None:
     )
 
 
-def _min_time(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _min_time(job: Circumstances, bound: _Bound) -> Refusal | None:
     limit = parse_time(bound.value)
     if limit is None or job.time is None or job.time >= limit:
         return None
-    return _Excess(
+    return refusal(
         "time",
         f"time {job.spec.time} is under the {format_time(limit)} of {bound.of}",
         "the job would be refused",
@@ -213,10 +204,10 @@ def _min_time(job: Circumstances, bound: _Bound) -> _Excess | None:
     )
 
 
-def _max_nodes(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _max_nodes(job: Circumstances, bound: _Bound) -> Refusal | None:
     if job.nodes <= bound.value:
         return None
-    return _Excess(
+    return refusal(
         "nodes",
         f"{job.nodes} nodes, and {bound.of} allows {bound.value}",
         "the job would be refused, or wait for ever with PartitionNodeLimit",
@@ -224,10 +215,10 @@ def _max_nodes(job: Circumstances, bound: _Bound) -> _Excess | None:
     )
 
 
-def _min_nodes(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _min_nodes(job: Circumstances, bound: _Bound) -> Refusal | None:
     if job.nodes >= bound.value:
         return None
-    return _Excess(
+    return refusal(
         "nodes",
         f"{job.nodes} node(s), and {bound.of} starts at {bound.value}",
         "the job would be refused",
@@ -235,12 +226,12 @@ def _min_nodes(job: Circumstances, bound: _Bound) -> _Excess | None:
     )
 
 
-def _max_gpus(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _max_gpus(job: Circumstances, bound: _Bound) -> Refusal | None:
     if job.gpus <= bound.value:
         return None
     if bound.value == 0:
         what = f"{job.gpus} GPUs in the job, and {bound.of} has none"
-        return _Excess("gpus_per_node", what, "the job would be refused", "remove gpus_per_node")
+        return refusal("gpus_per_node", what, "the job would be refused", "remove gpus_per_node")
     nodes = bound.value // job.gpus_per_node
     key, fix = "nodes", f"write nodes: {nodes}"
     if not nodes or job.nodes == 1:
@@ -248,7 +239,7 @@ def _max_gpus(job: Circumstances, bound: _Bound) -> _Excess | None:
         key, fix = "gpus_per_node", f"write gpus_per_node: {each or bound.value}"
         if not each:
             fix = f"write nodes: 1 and {fix.removeprefix('write ')}"
-    return _Excess(
+    return refusal(
         key,
         f"{job.gpus} GPUs in the job, and {bound.of} allows {bound.value}",
         "the job would be refused, or wait for ever",
@@ -256,11 +247,11 @@ def _max_gpus(job: Circumstances, bound: _Bound) -> _Excess | None:
     )
 
 
-def _min_gpus(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _min_gpus(job: Circumstances, bound: _Bound) -> Refusal | None:
     if job.gpus >= bound.value:
         return None
     each = -(-bound.value // job.nodes)
-    return _Excess(
+    return refusal(
         "gpus_per_node",
         f"{job.gpus} GPU(s) in the job, and {bound.of} starts at {bound.value}",
         "the job would be refused",
@@ -268,12 +259,12 @@ def _min_gpus(job: Circumstances, bound: _Bound) -> _Excess | None:
     )
 
 
-def _max_cpus(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _max_cpus(job: Circumstances, bound: _Bound) -> Refusal | None:
     if job.cpus is None or job.cpus <= bound.value:
         return None
     each = -(-job.cpus // job.nodes)
     nodes = bound.value // each
-    return _Excess(
+    return refusal(
         "nodes" if nodes else _cpu_key(job.spec),
         f"{job.cpus} CPUs in the job, and {bound.of} allows {bound.value}",
         "the job would be refused, or wait for ever",
@@ -285,14 +276,14 @@ def _cpu_key(spec: JobSpec) -> str:
     return "cpus_per_gpu" if spec.cpus_per_gpu is not None else "cpus_per_task"
 
 
-def _max_mem(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _max_mem(job: Circumstances, bound: _Bound) -> Refusal | None:
     from slurmgen.slurm.grammars.memory import parse_memory
 
     most = parse_memory(bound.value)
     for key, times in (("mem", 1), ("mem_per_gpu", job.gpus_per_node)):
         given = getattr(job.spec, key)
         if given is not None and given.mib * times > most:
-            return _Excess(
+            return refusal(
                 key,
                 f"{key} {given}, and {bound.of} allows {bound.value} of a node",
                 "the job would be refused, or wait for ever",
@@ -301,7 +292,7 @@ def _max_mem(job: Circumstances, bound: _Bound) -> _Excess | None:
     return None
 
 
-def _max_node_time(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _max_node_time(job: Circumstances, bound: _Bound) -> Refusal | None:
     most = parse_time(bound.value)
     if most is None or job.time is None or job.nodes * job.time <= most:
         return None
@@ -310,7 +301,7 @@ def _max_node_time(job: Circumstances, bound: _Bound) -> _Excess | None:
     nodes = most // job.time
     fixes = [f"write time: {format_time(each)}"] if each else []
     fixes += [f"write nodes: {nodes}"] if nodes else []
-    return _Excess(
+    return refusal(
         "time",
         f"{job.nodes} node(s) for {job.spec.time} are {format_time(job.nodes * job.time)} of one, "
         f"and {bound.of} allows {format_time(most)}",
@@ -319,11 +310,11 @@ def _max_node_time(job: Circumstances, bound: _Bound) -> _Excess | None:
     )
 
 
-def _gpu_counts(job: Circumstances, bound: _Bound) -> _Excess | None:
+def _gpu_counts(job: Circumstances, bound: _Bound) -> Refusal | None:
     if not job.gpus_per_node or job.gpus_per_node in bound.value:
         return None
     nearest = min(bound.value, key=lambda count: abs(count - job.gpus_per_node))
-    return _Excess(
+    return refusal(
         "gpus_per_node",
         f"{job.gpus_per_node} GPUs of a node, and {bound.of} allows "
         f"{' or '.join(map(str, bound.value))}",

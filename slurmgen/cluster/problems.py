@@ -1,4 +1,4 @@
-"""Adding a Refusal to the list of those that a job has on a cluster."""
+"""A Refusal of what a job asks of a cluster, and adding it to the list of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 UNAVAILABLE = "Slurm would say: Requested node configuration is not available"
 
 
+def refusal(key: str | KeyPath, what: str, why: str, fix: str) -> Refusal:
+    """A Refusal about `key` of the job file."""
+    return Refusal(what, why=why, fix=fix, key=key)
+
+
 def refuse(problems: list[Refusal], key: str | KeyPath, what: str, why: str, fix: str) -> None:
     """Add a Refusal about `key` of the job file."""
-    problems.append(Refusal(what, why=why, fix=fix, key=key))
+    problems.append(refusal(key, what, why, fix))

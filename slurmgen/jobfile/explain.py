@@ -69,8 +69,7 @@ def _diagnose(
     if detail["type"] == "extra_forbidden":
         return [_unknown_key(location, model, source)]
     refusal = cause if isinstance(cause, Refusal) else _explain(detail, location)
-    place, length = source.locate((*location, *refusal.path))
-    return [refusal.at(place, length)]
+    return [refusal.at(source.locate((*location, *refusal.path)))]
 
 
 def _key_path(loc: tuple[int | str, ...], data: Any) -> KeyPath:
@@ -92,7 +91,7 @@ def _key_path(loc: tuple[int | str, ...], data: Any) -> KeyPath:
 def _unknown_key(location: KeyPath, model: type[BaseModel], source: Source) -> Diagnostic:
     name = str(location[-1])
     known = _keys_at(model, location[:-1])
-    place, length = source.locate(location, at_key=True)
+    place = source.locate(location, at_key=True)
     where = f" in {'.'.join(map(str, location[:-1]))}" if len(location) > 1 else ""
     foreign = FOREIGN_KEYS.get(name.replace("-", "_")) if len(location) == 1 else None
     close = get_close_matches(name.replace("-", "_").lower(), known, n=1)
@@ -105,7 +104,7 @@ def _unknown_key(location: KeyPath, model: type[BaseModel], source: Source) -> D
         if len(location) == 1:
             fix = "another option of sbatch goes under `sbatch:`"
     message = f'unknown key "{name}"{where}'
-    return Diagnostic(place, "unknown-key", "SG003", ERROR, message, why, fix, length)
+    return Diagnostic(place, "unknown-key", "SG003", ERROR, message, why, fix)
 
 
 def _keys_at(model: type[BaseModel], path: KeyPath) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from slurmgen.diagnostics import Location
 from slurmgen.errors import InvalidInput, Refusal, UsageError
 from slurmgen.jobfile.keys import rivals
 from slurmgen.jobfile.quick import quick_job
@@ -197,7 +196,7 @@ def _value(key: str, text: str) -> Any:
 
 
 def _without_prefix(found: Diagnostic) -> Diagnostic:
-    path, line, column = found.location
-    if line == 1:
-        column = max(1, column - len(_PREFIX))
-    return found._replace(location=Location(path, line, column))
+    place = found.location
+    if place.line == 1:
+        place = place._replace(column=max(1, place.column - len(_PREFIX)))
+    return found._replace(location=place)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from slurmgen.diagnostics import ERROR, Diagnostic, Location
+from slurmgen.diagnostics import ERROR, Diagnostic, Place
 from slurmgen.errors import InvalidInput, Refusal, UnavailableError
 from slurmgen.files import read_bytes
 
@@ -67,19 +67,19 @@ class Source(NamedTuple):
         """Whether the file, or the command line, says something of `key`."""
         return key in self.spans or key in self.elsewhere
 
-    def locate(self, key: KeyPath, *, at_key: bool = False) -> tuple[Location, int]:
-        """The place of `key`, or of its nearest parent that is in the file, and its length."""
+    def locate(self, key: KeyPath, *, at_key: bool = False) -> Place:
+        """The place of `key`, or of its nearest parent that is in the file."""
         for other, origin in self.elsewhere.items():
             if key[: len(other)] == other:
-                return Location(origin, 1, 1), 1
+                return Place(1, 1, path=origin)
         while key and key not in self.spans:
             key = key[:-1]
         span = self.spans.get(key)
         if span is None:
-            return Location(self.path, 1, 1), 1
+            return Place(1, 1, path=self.path)
         if at_key:
-            return Location(self.path, span.key_line, span.key_column), span.key_length
-        return Location(self.path, span.value_line, span.value_column), span.value_length
+            return Place(span.key_line, span.key_column, span.key_length, self.path)
+        return Place(span.value_line, span.value_column, span.value_length, self.path)
 
 
 def at_key(refusal: Refusal, source: Source) -> Diagnostic:
@@ -90,10 +90,8 @@ def at_key(refusal: Refusal, source: Source) -> Diagnostic:
         other = tuple(str(part).replace("-", "_") for part in path)
         path = other if other in source.spans else path
     # A variable or an option is wrong by its name as often as by its value.
-    place, length = source.locate(
-        path, at_key=len(path) > 1 and path[0] in ("env", "sbatch", "vars")
-    )
-    return refusal.at(place, length)
+    by_name = len(path) > 1 and path[0] in ("env", "sbatch", "vars")
+    return refusal.at(source.locate(path, at_key=by_name))
 
 
 def read_text(path: Path) -> str:
@@ -118,7 +116,7 @@ def decode(raw: bytes, path: str) -> str:
         raise InvalidInput(
             [
                 Diagnostic(
-                    Location(path, line, column),
+                    Place(line, column, path=path),
                     "not-utf-8",
                     "SG001",
                     ERROR,
@@ -283,8 +281,8 @@ def _length(node: Any) -> int:
 def _problem(
     path: str, line: int, column: int, message: str, why: str, fix: str, length: int = 1
 ) -> Diagnostic:
-    location = Location(path, line, column)
-    return Diagnostic(location, "yaml-syntax", "SG001", ERROR, message, why, fix, length)
+    place = Place(line, column, length, path)
+    return Diagnostic(place, "yaml-syntax", "SG001", ERROR, message, why, fix)
 
 
 def _line_and_column(before: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from slurmgen.diagnostics import WARNING, Diagnostic, Location, order
+from slurmgen.diagnostics import WARNING, Diagnostic, order
 from slurmgen.lint import lines, other_codes, suppressions
 from slurmgen.lint.finding import Stop
 from slurmgen.lint.registry import UNUSED_SUPPRESSION
@@ -46,8 +46,7 @@ class _Answer(NamedTuple):
 
     rule: Rule
     finding: Finding
-    location: Location
-    length: int
+    location: Place
 
 
 def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
@@ -95,20 +94,20 @@ def check(job: Job, chosen: Sequence[Rule]) -> Outcome:
 
 
 def _answer(rule: Rule, finding: Finding, job: Job) -> _Answer:
-    return _Answer(rule, finding, *_locate(finding.place, job))
+    return _Answer(rule, finding, _locate(finding.place, job))
 
 
-def _locate(place: Place, job: Job) -> tuple[Location, int]:
-    if place.path is None and job.origin is not None:
-        return job.origin.locate(place)
-    return Location(place.path or job.path, place.line, place.column), place.length
+def _locate(place: Place, job: Job) -> Place:
+    if place.path:
+        return place
+    return place._replace(path=job.path) if job.origin is None else job.origin.locate(place)
 
 
 def _once_a_place(answers: Iterable[_Answer]) -> list[_Answer]:
     """The first answer of each rule about each place."""
-    first: dict[tuple[str, Location], _Answer] = {}
+    first: dict[tuple[str, tuple[str, int, int]], _Answer] = {}
     for answer in answers:
-        first.setdefault((answer.rule.name, answer.location), answer)
+        first.setdefault((answer.rule.name, answer.location.start), answer)
     return list(first.values())
 
 
@@ -128,7 +127,7 @@ class _Causes:
                 self._hidden.setdefault(name, set()).add(component)
 
     def _component(self, place: Place) -> int | None:
-        return self._components.get(place.line) if place.path is None else None
+        return None if place.path else self._components.get(place.line)
 
     def explain(self, answer: _Answer) -> bool:
         """Whether the finding has been said by naming its cause."""
@@ -151,7 +150,7 @@ class _Comments:
 
     def suppress(self, answer: _Answer) -> bool:
         """Whether a comment answers for the finding."""
-        path, line, _ = answer.location
+        path, line, _ = answer.location.start
         comments = self._at(path).get(answer.rule.name)
         if not comments:
             return False
@@ -172,7 +171,7 @@ class _Comments:
         path = self._job.path
         comments = suppressions.read(self.texts[path])
         return [
-            _Answer(meta, finding, Location(path, *finding.place[:2]), finding.place.length)
+            _Answer(meta, finding, finding.place._replace(path=path))
             for finding in suppressions.problems(comments, self._used, judged, self.texts[path])
         ]
 
@@ -208,15 +207,13 @@ def _read(path: str) -> str:
 
 
 def _stopped(stop: Stop, job: Job) -> Diagnostic:
-    location, length = _locate(stop.place, job)
     return Diagnostic(
-        location,
+        _locate(stop.place, job),
         *other_codes.STOPPED,
         WARNING,
         f"{stop.what} stopped here, and the rest is not looked at",
         stop.why,
         "put what a program has written into a file of its own, which the script runs",
-        length,
     )
 
 
@@ -226,7 +223,7 @@ def _one_line(text: str) -> str:
 
 
 def _diagnostic(answer: _Answer, job: Job) -> Diagnostic:
-    rule, finding, location, length = answer
+    rule, finding, location = answer
     # Edits are of the script, which a job file would only make again.
     edits = finding.edits if job.origin is None else ()
     return Diagnostic(
@@ -237,8 +234,7 @@ def _diagnostic(answer: _Answer, job: Job) -> Diagnostic:
         _one_line(finding.message),
         _one_line(finding.why),
         finding.fix,
-        length,
-        tuple(_locate(place, job)[0] for place in finding.also),
+        tuple(_locate(place, job) for place in finding.also),
         edits,
         job.path if edits else "",
     )

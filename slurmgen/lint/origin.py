@@ -8,7 +8,7 @@ from slurmgen.script import stamp_reader
 from slurmgen.slurm import directives
 
 if TYPE_CHECKING:
-    from slurmgen.diagnostics import KeyPath, Location, Place
+    from slurmgen.diagnostics import KeyPath, Place
     from slurmgen.jobfile.source import Source
     from slurmgen.script.plan import JobPlan
 
@@ -31,8 +31,8 @@ class Origin(NamedTuple):
     text: str
     yaml: str
 
-    def locate(self, place: Place) -> tuple[Location, int]:
-        """The place in the job file, and how many characters to underline there."""
+    def locate(self, place: Place) -> Place:
+        """The place in the job file."""
         lines = self.text.split("\n")
         line = lines[place.line - 1] if place.line <= len(lines) else ""
         if line.startswith("#SBATCH"):
@@ -54,25 +54,23 @@ class Origin(NamedTuple):
         other = tuple(str(part).replace("-", "_") for part in key)
         return other if key not in self.source.spans and other in self.source.spans else key
 
-    def _text_of(self, key: KeyPath, number: int, place: Place, line: str) -> tuple[Location, int]:
+    def _text_of(self, key: KeyPath, number: int, place: Place, line: str) -> Place:
         """The line of a key's text in which the script's line stands."""
-        start, length = self.source.locate(key)
+        start = self.source.locate(key)
         written = self.yaml.split("\n")
         if start.path != self.source.path or key not in self.source.spans or key[0] == "env":
-            return start, length
+            return start
         if written[start.line - 1][start.column - 1 : start.column] == "|":
-            return self._in_line(start.line + number, start, place, line) or (start, length)
-        return self._below(start, place, line) or (start, length)
+            return self._in_line(start.line + number, start, place, line) or start
+        return self._below(start, place, line) or start
 
-    def _below(self, start: Location, place: Place, line: str) -> tuple[Location, int] | None:
+    def _below(self, start: Place, place: Place, line: str) -> Place | None:
         """The first line from `start` on that holds the script's."""
         lines = range(start.line - 1, start.line + _LONGEST)
         answers = (self._in_line(at, start, place, line) for at in lines)
         return next((found for found in answers if found is not None), None)
 
-    def _in_line(
-        self, at: int, start: Location, place: Place, line: str
-    ) -> tuple[Location, int] | None:
+    def _in_line(self, at: int, start: Place, place: Place, line: str) -> Place | None:
         """The same characters in line `at` (from 0) of the job file, where they are there."""
         written = self.yaml.split("\n")
         column = written[at].find(line.strip()) if at < len(written) else -1
@@ -80,14 +78,14 @@ class Origin(NamedTuple):
             return None
         indent = len(line) - len(line.lstrip())
         shift = max(0, place.column - 1 - indent)
-        found = start._replace(line=at + 1, column=column + 1 + shift)
-        return found, min(place.length, len(written[at]) - found.column + 1)
+        length = min(place.length, len(written[at]) - column - shift)
+        return start._replace(line=at + 1, column=column + 1 + shift, length=length)
 
-    def _program(self, place: Place, line: str) -> tuple[Location, int]:
+    def _program(self, place: Place, line: str) -> Place:
         """The very line, where it is one of the command's; else the key that gives the program."""
         key: KeyPath = ("ddp",) if self.plan.entrypoint else ("command",)
         for candidate in (key, ("setup", "commands")):
-            start, _ = self.source.locate(candidate)
+            start = self.source.locate(candidate)
             found = self._below(start, place, line)
             if found is not None:
                 return found

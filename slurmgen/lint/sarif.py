@@ -19,9 +19,11 @@ from slurmgen.lint import documentation, other_codes, registry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from slurmgen.diagnostics import Diagnostic, Edit, Location
+    from slurmgen.diagnostics import Diagnostic, Edit, Place
     from slurmgen.lint.other_codes import Code
 
+# What is said of the further places of a finding.
+_ALSO = "the same cause"
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -83,26 +85,26 @@ def _result(
         "ruleIndex": index,
         "level": diagnostic.severity,
         "message": {"text": " ".join(parts)},
-        "locations": [_location(diagnostic.location, diagnostic.length)],
+        "locations": [_location(diagnostic.location)],
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
     }
     if diagnostic.also:
         result["relatedLocations"] = [
-            {**_location(other), "id": number, "message": {"text": "the same cause"}}
-            for number, other in enumerate(diagnostic.also, start=1)
+            {**_location(place._replace(length=1)), "id": number, "message": {"text": _ALSO}}
+            for number, place in enumerate(diagnostic.also, start=1)
         ]
     if diagnostic.edits and diagnostic.edited in texts:
         result["fixes"] = [_fix(diagnostic, texts[diagnostic.edited])]
     return result
 
 
-def _location(location: Location, length: int = 1) -> dict[str, Any]:
+def _location(place: Place) -> dict[str, Any]:
     region = {
-        "startLine": location.line,
-        "startColumn": location.column,
-        "endColumn": location.column + length,
+        "startLine": place.line,
+        "startColumn": place.column,
+        "endColumn": place.column + place.length,
     }
-    return {"physicalLocation": {"artifactLocation": _artifact(location.path), "region": region}}
+    return {"physicalLocation": {"artifactLocation": _artifact(place.path), "region": region}}
 
 
 def _artifact(path: str) -> dict[str, str]:
@@ -144,7 +146,7 @@ def _fingerprints(found: Sequence[Diagnostic], texts: Mapping[str, str]) -> list
     seen: Counter[tuple[str, str]] = Counter()
     prints = []
     for diagnostic in found:
-        path, number, _ = diagnostic.location
+        path, number, _ = diagnostic.location.start
         of_file = lines.get(path, [])
         line = of_file[number - 1].strip() if 0 < number <= len(of_file) else ""
         digest = hashlib.sha256(f"{diagnostic.code}\0{line}".encode(errors="replace"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.diagnostics import ERROR, Diagnostic, Location
+from slurmgen.diagnostics import ERROR, Diagnostic, Place
 from slurmgen.errors import InvalidInput
 from slurmgen.jobfile.keys import MEMORY, OPTIONS
 from slurmgen.slurm import directives
@@ -60,7 +60,7 @@ def check_script(text: str, plan: JobPlan) -> None:
 
 def _problem(plan: JobPlan, what: str, why: str) -> Diagnostic:
     return Diagnostic(
-        Location(f"{plan.template}.sbatch.j2", 1, 1),
+        Place(1, 1, path=f"{plan.template}.sbatch.j2"),
         "template-changes-plan",
         "SG011",
         ERROR,

@@ -134,8 +134,7 @@ def _placed(source: Source) -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:
-        place, length = source.locate(())
-        raise InvalidInput([refusal.at(place, length)]) from None
+        raise InvalidInput([refusal.at(source.locate(()))]) from None
     except Refusals as error:
         raise InvalidInput([at_key(refusal, source) for refusal in error.problems]) from None
 
@@ -253,9 +252,9 @@ def _stamped(text: str, planned: Planned) -> str:
 
 def _at_template_key(found: Diagnostic, planned: Planned) -> Diagnostic:
     """The job's own `template:` as the place, where it names none that exists, else beside it."""
-    place, length = planned.source.locate(("template",))
+    place = planned.source.locate(("template",))
     if found.message == f'there is no template "{planned.plan.template}.sbatch.j2"':
-        return found._replace(location=place, length=length)
+        return found._replace(location=place)
     if found.location.path == f"{planned.plan.template}.sbatch.j2":
         file = planned.root / "templates" / found.location.path
         if file.is_file():

@@ -44,7 +44,7 @@ class Rules:
         self,
         word: str,
         *,
-        path: str | None = None,
+        path: str = "",
         text: str = "",
         edit: Callable[[int], tuple[Edit, ...]] | None = None,
         severity: str = WARNING,

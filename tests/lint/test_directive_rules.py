@@ -838,6 +838,6 @@ def test_any_script(lines: list[str], profile: Profile | None) -> None:
     for finding in lint(text, profile=profile):
         assert 1 <= finding.location.line <= text.count("\n") + 1
         assert finding.location.column >= 1
-        assert finding.length >= 1
+        assert finding.location.length >= 1
     once = mended(text)
     assert mended(once) == once

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmgen.diagnostics import WARNING, Diagnostic, Edit, Location
+from slurmgen.diagnostics import WARNING, Diagnostic, Edit, Place
 from slurmgen.lint.fixes import apply, fixed
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def diagnostic(*edits: Edit) -> Diagnostic:
     return Diagnostic(
-        Location("job.sbatch", 1, 1), "rule", "SG199", WARNING, "", "", "", edits=edits
+        Place(1, 1, path="job.sbatch"), "rule", "SG199", WARNING, "", "", "", edits=edits
     )
 
 

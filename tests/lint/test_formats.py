@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from slurmgen.cli import report
-from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Edit, Location
+from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Edit, Place
 from slurmgen.lint.sarif import format_sarif
 
 # The OASIS standard's own.
@@ -28,13 +28,13 @@ def diagnostic(line: int, column: int = 1, **others: Any) -> Diagnostic:
         "fix": "remove it",
         **others,
     }
-    path = values.pop("path", "job.sbatch")
-    return Diagnostic(Location(path, line, column), **values)
+    length, path = values.pop("length", 1), values.pop("path", "job.sbatch")
+    return Diagnostic(Place(line, column, length, path), **values)
 
 
 def test_json_has_these_keys_and_no_others() -> None:
     found = json.loads(
-        report.format_json([diagnostic(3), diagnostic(2, also=(Location("a", 1, 1),))])
+        report.format_json([diagnostic(3), diagnostic(2, also=(Place(1, 1, path="a"),))])
     )
     assert [one["line"] for one in found] == [2, 3]
     assert found[1] == {
@@ -52,7 +52,7 @@ def test_json_has_these_keys_and_no_others() -> None:
 
 
 def test_the_text_has_further_places() -> None:
-    also = (Location("train.py", 7, 2),)
+    also = (Place(7, 2, path="train.py"),)
     text = report.format_text([diagnostic(3, also=also, length=4)], {"job.sbatch": TEXT})
     assert text == (
         "job.sbatch:3:1: warning: nothing here is suppressed by x [unused-suppression SG020]\n"
@@ -102,7 +102,7 @@ def test_sarif_has_rules_places_and_fixes() -> None:
         diagnostic(3),
         diagnostic(4),
         diagnostic(
-            2, 18, length=5, severity=ERROR, also=(Location("a b/train.py", 7, 2),), edits=edits,
+            2, 18, length=5, severity=ERROR, also=(Place(7, 2, path="a b/train.py"),), edits=edits,
             edited="job.sbatch",
         ),
         diagnostic(9, rule="invalid-value", code="SG004", path="job.yaml", why="", fix=""),

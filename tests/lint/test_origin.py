@@ -62,7 +62,7 @@ def test_every_line_is_found_where_it_was_written(job: Path) -> None:
     found: dict[str, list[int]] = {}
     for number, line in enumerate(script.split("\n"), start=1):
         if line in ENDS:
-            place, _ = origin.locate(Place(number, 1))
+            place = origin.locate(Place(number, 1))
             assert place.path == "job.yaml"
             found.setdefault(line, []).append(place.line)
     assert found == ENDS

@@ -62,10 +62,10 @@ def errors(text: str) -> int:
 def test_no_rule_breaks_and_every_place_is_in_the_script(text: str) -> None:
     lines = text.split("\n")
     for diagnostic in find(text):
-        line, column = diagnostic.location[1:]
+        line, column = diagnostic.location.start[1:]
         assert 1 <= line <= len(lines), diagnostic
         assert 1 <= column <= len(lines[line - 1]) + 1, diagnostic
-        assert diagnostic.length >= 1, diagnostic
+        assert diagnostic.location.length >= 1, diagnostic
         assert "\n" not in diagnostic.message, diagnostic
 
 

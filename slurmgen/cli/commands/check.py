@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from slurmgen.cli.commands.check_script import Script
-    from slurmgen.diagnostics import Diagnostic, Location
+    from slurmgen.diagnostics import Diagnostic, Place
     from slurmgen.script.pipeline import Planned
 
 
@@ -203,19 +203,19 @@ _SUBJECTS = (
 )
 
 
-def _of_slurm(said: str, locate: Callable[[str], tuple[Location, int]]) -> Diagnostic:
+def _of_slurm(said: str, locate: Callable[[str], Place]) -> Diagnostic:
     lines = [line.partition("error: ")[2] or line for line in said.splitlines()]
     last = lines[-1].removeprefix("allocation failure: ") if lines else "no reason"
     subject = next((key for word, key in _SUBJECTS if word in last.lower()), "")
-    place, length = locate(subject)
     refusal = Refusal(
         f"Slurm refuses the job: {last}",
         why="; ".join(lines[:-1]) or "sbatch --test-only says so, and gives no other reason",
         fix="slurmgen cluster detect shows what this cluster has and allows",
     )
-    found = refusal.at(place, length)
+    found = refusal.at(locate(subject))
     return found._replace(rule=REFUSED[0], code=REFUSED[1])
 
 
 def _is_said(found: Diagnostic, others: Iterable[Diagnostic]) -> bool:
-    return any(o.message == found.message and o.location == found.location for o in others)
+    said = {(other.message, other.location.start) for other in others}
+    return (found.message, found.location.start) in said

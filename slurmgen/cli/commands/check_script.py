@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cli import report
 from slurmgen.cli.planning import profile_for
-from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Location
+from slurmgen.diagnostics import ERROR, WARNING, Diagnostic, Place
 from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.files import read_bytes
 from slurmgen.jobfile.project import project_root
@@ -118,7 +118,7 @@ def online(script: Script, live: Profile, facts: Facts) -> tuple[list[Diagnostic
     return found, refused, untestable
 
 
-def locate(script: Script, key: str) -> tuple[Location, int]:
+def locate(script: Script, key: str) -> Place:
     """The place of the directive that says what a job file has under `key`, else of line 1."""
     request = script.job.script.requests[0]
     return _place(directive_of(key, request), script.job)
@@ -136,12 +136,12 @@ def _diagnostics(
 
 
 def _diagnostic(mismatch: Mismatch, job: Job, rule: tuple[str, str], severity: str) -> Diagnostic:
-    where, length = _place(mismatch.directive, job)
-    return Diagnostic(where, *rule, severity, mismatch.what, mismatch.why, mismatch.fix, length)
+    where = _place(mismatch.directive, job)
+    return Diagnostic(where, *rule, severity, mismatch.what, mismatch.why, mismatch.fix)
 
 
-def _place(directive: Directive | None, job: Job) -> tuple[Location, int]:
+def _place(directive: Directive | None, job: Job) -> Place:
     if directive is None:
-        return Location(job.path, 1, 1), 1
+        return Place(1, 1, path=job.path)
     there = value_place(job, directive) if directive.value is not None else place(directive)
-    return Location(job.path, there.line, there.column), there.length
+    return there._replace(path=job.path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cli import report
-from slurmgen.diagnostics import ERROR, WARNING, Place
+from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import (
     EXIT_BUG,
     EXIT_FINDINGS,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from slurmgen.cluster.profile import Profile
-    from slurmgen.diagnostics import Diagnostic, Location
+    from slurmgen.diagnostics import Diagnostic
     from slurmgen.lint.job import Job
     from slurmgen.lint.origin import Origin
     from slurmgen.lint.registry import Rule
@@ -51,7 +51,7 @@ class _Result:
     """What a run has found so far."""
 
     def __init__(self) -> None:
-        self.diagnostics: dict[tuple[Location, str], Diagnostic] = {}
+        self.diagnostics: dict[tuple[tuple[str, int, int], str], Diagnostic] = {}
         self.texts: dict[str, str] = {}
         self.failures: list[engine.Failure] = []
         self.unusable: list[str] = []
@@ -63,7 +63,7 @@ class _Result:
     def add(self, found: Iterable[Diagnostic], texts: Mapping[str, str]) -> None:
         """What was found in a file; a program may be started by several scripts."""
         for diagnostic in found:
-            self.diagnostics.setdefault((diagnostic.location, diagnostic.rule), diagnostic)
+            self.diagnostics.setdefault((diagnostic.location.start, diagnostic.rule), diagnostic)
         self.texts.update(texts)
         self.files += 1
 
@@ -249,10 +249,9 @@ def _check(job: Job, options: _Options, result: _Result, *, behind: Origin | Non
 
 def _with_key(found: Diagnostic, job: Job, behind: Origin) -> Diagnostic:
     """What is found in a rendered script, with the place in the job file where it is mended."""
-    path, line, column = found.location
-    if path != job.path:
+    if found.location.path != job.path:
         return found
-    return found._replace(also=(*found.also, behind.locate(Place(line, column))[0]))
+    return found._replace(also=(*found.also, behind.locate(found.location)))
 
 
 def _shown(outcome: engine.Outcome, options: _Options) -> list[Diagnostic]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.cli import report
 from slurmgen.cli.planning import plan_job, profile_for, render_job
-from slurmgen.diagnostics import Diagnostic, Location
+from slurmgen.diagnostics import Diagnostic, Place
 from slurmgen.errors import EXIT_FINDINGS, EXIT_OK, Refusal, UsageError
 from slurmgen.files import read_bytes, write_atomically
 from slurmgen.jobfile.source import decode
@@ -182,13 +182,12 @@ def _passed_over(given: _Given) -> list[Diagnostic]:
 
 
 def _diagnostic(fault: Fault, given: _Given) -> Diagnostic:
-    location, length = _place(fault, given)
     return Diagnostic(
-        location, fault.rule, "", fault.severity, fault.message, fault.why, fault.fix, length
+        _place(fault, given), fault.rule, "", fault.severity, fault.message, fault.why, fault.fix
     )
 
 
-def _place(fault: Fault, given: _Given) -> tuple[Location, int]:
+def _place(fault: Fault, given: _Given) -> Place:
     script = given.script
     if fault.key is not None and given.planned is not None:
         return given.planned.source.locate(fault.key)
@@ -199,8 +198,7 @@ def _place(fault: Fault, given: _Given) -> tuple[Location, int]:
     column = max(column, len(text) - len(text.lstrip()) + 1)
     length = max(1, len(text.rstrip()) - column + 1)
     if given.planned is None:
-        return Location(given.path, line, column), length
-    from slurmgen.diagnostics import Place
+        return Place(line, column, length, given.path)
     from slurmgen.lint.origin import Origin
 
     planned = given.planned

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slurmgen.diagnostics import ERROR, Diagnostic, Location
+from slurmgen.diagnostics import ERROR, Diagnostic, Place
 from slurmgen.resources import templates_dir
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def _frame(error: Exception) -> tuple[str, int] | None:
 def _diagnostic(place: tuple[str, int], name: str, what: str, why: str, fix: str) -> Diagnostic:
     path, line = place
     column, length = _within(path, line, name)
-    location = Location(_shown(path), line, column)
-    return Diagnostic(location, "template", "SG010", ERROR, what, why, fix, length)
+    shown = Place(line, column, length, _shown(path))
+    return Diagnostic(shown, "template", "SG010", ERROR, what, why, fix)
 
 
 def _within(path: str, line: int, name: str) -> tuple[int, int]:

@@ -297,7 +297,7 @@ def test_a_wrong_option_of_an_override_is_shown_there() -> None:
     with pytest.raises(InvalidInput) as caught:
         overridden("sbatch: {gpu_bind: closest}\ngpus_per_node: 1", "sbatch.gpu_bind=nosuch")
     (found,) = caught.value.diagnostics
-    assert found.location == ("--set sbatch.gpu_bind=nosuch", 1, 1)
+    assert found.location.start == ("--set sbatch.gpu_bind=nosuch", 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_the_place_in_an_override_is_counted_from_its_value(
     with pytest.raises(InvalidInput) as caught:
         overridden("", override)
     key = override.partition("=")[0]
-    assert caught.value.diagnostics[0].location == (f"--set {key}", line, column)
+    assert caught.value.diagnostics[0].location.start == (f"--set {key}", line, column)
 
 
 def test_a_value_of_several_lines() -> None:

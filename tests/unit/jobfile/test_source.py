@@ -71,5 +71,5 @@ def test_an_alias_that_ends_is_fine() -> None:
 def test_the_place_of_a_byte_that_is_no_text() -> None:
     with pytest.raises(InvalidInput) as caught:
         decode(b"\xef\xbb\xbf# \xc3\xa9\nab\xff", "f")
-    assert caught.value.diagnostics[0].location == ("f", 2, 3)
+    assert caught.value.diagnostics[0].location.start == ("f", 2, 3)
     assert decode(b"\xef\xbb\xbfa: \xc3\xa9", "f") == "a: é"

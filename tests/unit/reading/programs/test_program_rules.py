@@ -85,7 +85,7 @@ def test_a_fault_is_named(rule: str, files: dict[str, str], tmp_path: Path) -> N
     assert list(found) == [rule]
     places = [place for item in found[rule] for place in (item.place, *item.also)]
     for place in places:
-        text = files["job.sbatch"] if place.path is None else Path(place.path).read_text()
+        text = files["job.sbatch"] if not place.path else Path(place.path).read_text()
         line = text.split("\n")[place.line - 1]
         assert 1 <= place.column <= place.column + place.length - 1 <= len(line)
 
