@@ -108,10 +108,18 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def test_a_rule_is_a_module_a_line_and_a_script(tmp_path: Path) -> None:
-    tree = copy(tmp_path / "tree", "docs/rules", *(f"tests/lint/{name}" for name in LINT))
+    tree = copy(
+        tmp_path / "tree",
+        "README.md",
+        "docs",
+        "tests/docs",
+        *(f"tests/lint/{name}" for name in LINT),
+    )
     (tree / "slurmgen/lint/rules/name_with_x.py").write_text(RULE)
     rules = tree / "slurmgen/lint/rules/__init__.py"
     rules.write_text(rules.read_text().removesuffix(")\n") + '    "name_with_x",\n)\n')
+    shown = '    "name-with-x": Reason("it is a rule of a test"),\n'
+    put_before(tree / "tests/docs/claims.py", '    "nccl-fallback-left-on": ', shown)
     case = tree / "tests/lint/cases/900-an-x"
     case.mkdir(parents=True)
     (case / "job.sbatch").write_text("#!/bin/bash\n#SBATCH -t 60:00 -J fox\nsrun hostname\n")
@@ -129,7 +137,7 @@ def test_a_rule_is_a_module_a_line_and_a_script(tmp_path: Path) -> None:
             "tests/lint/test_documentation.py",
         ),
         "-k",
-        "x or module or order or once or hide",
+        "x or module or order or once or hide or every_rule",
     )
     assert told.returncode == 0, told.stdout
     assert "900-an-x" in run_tests(tree, "tests/lint/test_cases.py", "--collect-only").stdout
