@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COPIED = (
-    *("docs/reference", "tests/unit/jobfile", "tests/property/test_quick.py"),
+    *("docs/reference", "tests/unit/jobfile", "tests/property/test_without_pydantic.py"),
     *("tests/golden/jobs", "tests/docs"),
 )
 ROW = """\

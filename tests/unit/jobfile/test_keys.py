@@ -29,10 +29,10 @@ from slurmgen.jobfile.keys import (
 from slurmgen.jobfile.load import load_job
 from slurmgen.jobfile.model import Requeue
 from slurmgen.jobfile.options import read_options
-from slurmgen.jobfile.quick import quick_job
 from slurmgen.jobfile.refusals import Refusals
 from slurmgen.jobfile.setup import Container, Modules, Setup
 from slurmgen.jobfile.source import parse_yaml
+from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.options import catalog
