@@ -36,7 +36,7 @@ from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.options import catalog
-from tests.property.test_quick import by_pydantic, plain
+from tests.property.test_without_pydantic import by_pydantic, plain
 from tests.unit.jobfile.test_schema import JOB, errors
 
 ROOT = Path(__file__).resolve().parents[3]
