@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from slurmgen.diagnostics import Diagnostic, Place
 
 
+# How `lint` and `check` report.
+FORMATS = ("text", "json", "github", "sarif")
+
+
 def out(text: str) -> None:
     """The result, on stdout, as UTF-8 whatever the locale says (and the bytes of a script)."""
     # None: the shell closed it (`>&-`).
@@ -91,6 +95,19 @@ def texts_of(diagnostics: Iterable[Diagnostic]) -> dict[str, str]:
         with suppress(OSError, ValueError):
             texts[path] = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     return texts
+
+
+def formatted(found: Iterable[Diagnostic], texts: Mapping[str, str], format_: str) -> str:
+    """A report in one of FORMATS; texts: as `texts_of` returns them."""
+    if format_ == "json":
+        return format_json(found)
+    if format_ == "github":
+        return format_github(found)
+    if format_ == "sarif":
+        from slurmgen.lint import sarif
+
+        return sarif.format_sarif(found, texts)
+    return format_text(found, texts)
 
 
 def format_text(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str]) -> str:

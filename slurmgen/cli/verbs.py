@@ -13,6 +13,8 @@ the help too.
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from slurmgen.cli.report import FORMATS
+
 REQUIRED = object()
 """The default of an argument that must be given."""
 
@@ -88,7 +90,7 @@ class Verb(NamedTuple):
 JOB = Argument("job", "JOB", "The job file (- for stdin).")
 CLUSTER = Option("cluster", ("--cluster", "-c"), "Cluster profile: a name or a file.", "CLUSTER")
 SET = Option("overrides", ("--set",), "Override a key of the job file.", "KEY=VALUE", many=True)
-REPORT = Option("format_", ("--format",), "How to report.", "text|json|github|sarif", "text")
+REPORT = Option("format_", ("--format",), "How to report.", "|".join(FORMATS), "text")
 PRINT = Option("format_", ("--format",), "How to print.", "text|json", "text")
 PROFILE = Argument("name", "CLUSTER", "A profile: a name or a file.")
 TEMPLATE = Argument("name", "TEMPLATE", "Its name, without .sbatch.j2: job.")

@@ -1,7 +1,7 @@
 """The built-in profile `generic`, which assumes nothing, without Pydantic.
 
 Most jobs are rendered on it, and reading a file and building the models for what is all
-defaults would be the larger part of the work; `jobfile/quick.py` says more.
+defaults would be the larger part of the work; `jobfile/without_pydantic.py` says more.
 """
 
 from __future__ import annotations

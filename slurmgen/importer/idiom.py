@@ -11,11 +11,11 @@ import re
 from typing import TYPE_CHECKING
 
 from slurmgen.importer import check, program, rendered
+from slurmgen.importer.code_as_keys import Parts, entries
 from slurmgen.importer.directives import LiftedKey
 from slurmgen.importer.document import directive_entries, in_order
 from slurmgen.importer.keys import Key
-from slurmgen.importer.parts import Parts, entries
-from slurmgen.importer.started import NotIdiomaticError
+from slurmgen.importer.started_program import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, is_printable, write
 from slurmgen.launchers import TASKS
 from slurmgen.reading.script import BatchScript

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from slurmgen.importer import check, stamped
 from slurmgen.importer.directives import Lifted, lift, rendered_header
 from slurmgen.importer.document import directive_entries, in_order
-from slurmgen.importer.started import NotIdiomaticError
+from slurmgen.importer.started_program import NotIdiomaticError
 from slurmgen.importer.yaml_text import Entry, write
 from slurmgen.reading.script import BatchScript
 from slurmgen.script import stamp, stamp_reader

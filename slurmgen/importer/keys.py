@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from slurmgen.jobfile.keys import KEYS, OPTIONS
-from slurmgen.jobfile.quick import quick_job
+from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.slurm.options import catalog
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slurmgen.importer import inner
+from slurmgen.importer import task_code
 from slurmgen.importer.container import literal_words, of_step, peel
-from slurmgen.importer.started import (
+from slurmgen.importer.started_program import (
     COUNTS,
     GIVEN,
     STEP_VARIABLES,
@@ -77,16 +77,18 @@ def started(script: BatchScript, start: int, end: int, kind: str, *, in_containe
             if not in_container or container is None or literal_words(given.rest) is None:
                 raise NotIdiomaticError("no key says all of pyxis' options")
             options = {n: w for n, w in options.items() if not n.startswith("container-")}
-        heredoc = inner.heredoc(script.text[start:end]) if kind == "redirected_statement" else None
+        heredoc = (
+            task_code.heredoc(script.text[start:end]) if kind == "redirected_statement" else None
+        )
         if given.opaque or not given.rest:
             raise NotIdiomaticError(_UNTOLD)
         exports = step_exports(options, shape, script)
         words = given.rest
-        code = heredoc if heredoc is not None else inner.bash_code(words, script.text)
+        code = heredoc if heredoc is not None else task_code.bash_code(words, script.text)
         if code is not None and container is None and words[-1].end <= end:
             if heredoc is None and not is_plain_command:
                 raise NotIdiomaticError("the output of bash -c goes on to another command")
-            return inner.started(code, shape)._replace(exports=tuple(exports))
+            return task_code.started(code, shape)._replace(exports=tuple(exports))
     inside = None
     if in_container and container is None and is_plain_command:
         inside = peel(words, shape.gpus)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.importer.block import block, is_for_files, is_work, leaves_threads_alone, with_options
+from slurmgen.importer.code_as_keys import Parts
 from slurmgen.importer.launch import shape_of, started
 from slurmgen.importer.nodes import (
     commands_in,
@@ -22,9 +22,15 @@ from slurmgen.importer.nodes import (
     variables,
     walk,
 )
-from slurmgen.importer.parts import Parts
 from slurmgen.importer.setup import RANKS, SetUp, Statement
-from slurmgen.importer.started import NotIdiomaticError
+from slurmgen.importer.started_program import NotIdiomaticError
+from slurmgen.importer.whole_task import (
+    block,
+    is_for_files,
+    is_work,
+    leaves_threads_alone,
+    with_options,
+)
 from slurmgen.launchers import AGENT
 from slurmgen.reading.shell.options import parse_options
 from slurmgen.reading.shell.srun import SRUN
@@ -33,7 +39,7 @@ from slurmgen.reading.shell.syntax import parse
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from slurmgen.importer.started import Started
+    from slurmgen.importer.started_program import Started
     from slurmgen.reading.script import BatchScript
 
 # Names that the rendered script has itself.

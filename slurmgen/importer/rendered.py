@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from slurmgen import launchers
+from slurmgen.importer.code_as_keys import Parts, Variable
 from slurmgen.importer.container import RUNTIMES, Container
 from slurmgen.importer.directives import rendered_header
 from slurmgen.importer.nodes import expandable, source, walk
-from slurmgen.importer.parts import Parts, Variable
-from slurmgen.importer.started import NotIdiomaticError
+from slurmgen.importer.started_program import NotIdiomaticError
 from slurmgen.reading.shell.syntax import parse
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from slurmgen.importer.code_as_keys import Variable
 from slurmgen.importer.nodes import expandable, path, set_names, source, variables, walk
-from slurmgen.importer.parts import Variable
-from slurmgen.importer.started import TASK_VARIABLES
+from slurmgen.importer.started_program import TASK_VARIABLES
 from slurmgen.jobfile.reserved import refused_variable
 from slurmgen.slurm.quoting import split_expansions
 

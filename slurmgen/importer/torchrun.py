@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from slurmgen.importer.started import COUNTS, GIVEN, TASK_VARIABLES, Started, names_in, substitutes
+from slurmgen.importer.started_program import (
+    COUNTS,
+    GIVEN,
+    TASK_VARIABLES,
+    Started,
+    names_in,
+    substitutes,
+)
 from slurmgen.launchers import standing_for
 from slurmgen.reading.shell.starters import TORCHRUN
 
 if TYPE_CHECKING:
-    from slurmgen.importer.started import Shape
+    from slurmgen.importer.started_program import Shape
     from slurmgen.reading.shell.starters import Started as Launched
 
 

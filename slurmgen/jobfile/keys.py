@@ -1,9 +1,9 @@
 """The keys of the job file: all that is known of each, once.
 
 The order is that of the directives in a script, and of the keys in an imported job file.
-From here come the reader without Pydantic (`quick.py`), the defaults and the words of the
-model (`model.py`, whose annotations are its types), what an option of sbatch has a key for, an
-import's keys, the JSON Schema, `given.py` and docs/reference/job-file.md. Without Pydantic,
+From here come the reader without Pydantic (`without_pydantic.py`), the defaults and the words of
+the model (`model.py`, whose annotations are its types), what an option of sbatch has a key for,
+an import's keys, the JSON Schema, `given.py` and docs/reference/job-file.md. Without Pydantic,
 which costs more than rendering.
 """
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slurmgen.errors import InvalidInput, Refusal, UsageError
 from slurmgen.jobfile.keys import rivals
-from slurmgen.jobfile.quick import quick_job
 from slurmgen.jobfile.source import Source, at_key, parse_yaml
+from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.slurm.quoting import check_encodable
 
 if TYPE_CHECKING:

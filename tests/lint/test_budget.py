@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from slurmgen.cli import report
 from slurmgen.cli.commands import lint as command
 from slurmgen.lint import engine, other_codes, registry
 from slurmgen.lint.job import load
@@ -88,7 +89,7 @@ def test_a_program_that_is_too_much(program: str, why: str, tmp_path: Path) -> N
     assert found.location.line == FINE.count("\n")
 
 
-@pytest.mark.parametrize("format_", command.FORMATS)
+@pytest.mark.parametrize("format_", report.FORMATS)
 @pytest.mark.parametrize("options", [{}, {"severity": "error"}, {"select": ["SG101"]}])
 def test_every_format_says_it_and_the_status_does(
     format_: str,

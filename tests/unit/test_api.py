@@ -128,6 +128,24 @@ def test_a_notebook_shows_a_picture(job_file: Path) -> None:
     assert own._repr_svg_() is None
 
 
+def test_what_one_should_know_is_not_printed(
+    job_file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An unverified profile, and a partition that is chosen: of a file's job, and one of keys."""
+    job_file.write_text("gpus_per_node: 1\ntime: 1h\npartition: auto\ncommand: python train.py\n")
+    loaded = Job.load(job_file, cluster="cannon")
+    made = Job(gpus_per_node=1, time="1h", partition="auto", command="true", cluster="cannon")
+    for job in (loaded, made):
+        doubt, choice = job.notes
+        assert doubt.startswith("the profile cannon is not verified")
+        assert choice.startswith("partition: auto is gpu, ")
+        render(job)
+        lint(job)
+        assert len(job.notes) == 2
+    assert capfd.readouterr() == ("", "")
+    assert Job.load(job_file, cluster="generic", set={"partition": None}).notes == ()
+
+
 def test_names_of_functions_stay_functions() -> None:
     """Though a module of the same name is imported by then."""
     assert import_module("slurmgen.lint").__name__ == "slurmgen.lint"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from slurmgen.cli import report
 from slurmgen.cli.commands import check_script
-from slurmgen.cli.commands.lint import FORMATS
 from slurmgen.cli.planning import plan_job, recognised, render_job
 from slurmgen.diagnostics import ERROR, WARNING
 from slurmgen.errors import (
@@ -46,9 +45,10 @@ def run(
     invalid job file (then no cluster is asked), 3 where Slurm can't be reached; the report then
     has what can be known without it.
     """
-    if format_ not in FORMATS:
+    if format_ not in report.FORMATS:
         raise UsageError(
-            f'there is no format "{format_}"', fix=f"choose {', '.join(FORMATS[:-1])} or sarif"
+            f'there is no format "{format_}"',
+            fix=f"choose {', '.join(report.FORMATS[:-1])} or sarif",
         )
     if check_script.is_script(job):
         if overrides:
@@ -86,17 +86,7 @@ def _report(found: list[Diagnostic], online: Callable[[], list[Diagnostic]], for
 
 def _print(found: Iterable[Diagnostic], format_: str) -> None:
     found = tuple(found)
-    texts = report.texts_of(found)
-    if format_ == "json":
-        text = report.format_json(found)
-    elif format_ == "github":
-        text = report.format_github(found)
-    elif format_ == "sarif":
-        from slurmgen.lint import sarif
-
-        text = sarif.format_sarif(found, texts)
-    else:
-        text = report.format_text(found, texts)
+    text = report.formatted(found, report.texts_of(found), format_)
     if text:
         report.out(f"{text}\n")
 

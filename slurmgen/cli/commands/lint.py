@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from slurmgen.lint.origin import Origin
     from slurmgen.lint.registry import Rule
 
-FORMATS = ("text", "json", "github", "sarif")
 _SEVERITIES = (ERROR, WARNING)
 _STDIN = "-"
 _STDIN_NAME = "<stdin>"
@@ -106,7 +105,7 @@ def run(
         fix or diff,
         diff,
     )
-    _one_of("--format", format_, FORMATS)
+    _one_of("--format", format_, report.FORMATS)
     if diff and format_ != "text":
         raise UsageError("--diff prints a diff, and no report", fix=f"drop --format {format_}")
     result = _Result()
@@ -301,7 +300,7 @@ def _finish(result: _Result, options: _Options, format_: str) -> int:
         # A fixed script or a diff is the result; the rest is for the person.
         report.out("".join(result.printed))
     if not options.diff:
-        text = _formatted(result, format_)
+        text = report.formatted(result.diagnostics.values(), result.texts, format_)
         if text and result.printed:
             report.note(text)
         elif text:
@@ -317,19 +316,6 @@ def _finish(result: _Result, options: _Options, format_: str) -> int:
     elif result.mended if options.diff else result.diagnostics:
         status = max(status, EXIT_FINDINGS)
     return status
-
-
-def _formatted(result: _Result, format_: str) -> str:
-    found = result.diagnostics.values()
-    if format_ == "json":
-        return report.format_json(found)
-    if format_ == "github":
-        return report.format_github(found)
-    if format_ == "sarif":
-        from slurmgen.lint import sarif
-
-        return sarif.format_sarif(found, result.texts)
-    return report.format_text(found, result.texts)
 
 
 def _note_failures(failures: Sequence[engine.Failure]) -> None:

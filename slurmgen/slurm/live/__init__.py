@@ -1,1 +1,4 @@
-"""The Slurm of this machine: the only package, with `sandbox` and `ddp`, that runs processes."""
+"""The Slurm of this machine, whose commands are run here.
+
+Outside it, only `sandbox/` and `ddp/` start processes; `slurmgen run` becomes one.
+"""

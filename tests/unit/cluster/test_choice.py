@@ -13,7 +13,7 @@ from slurmgen.cluster.profile import Partition, Profile
 from slurmgen.cluster.trial_partitions import is_for_trials
 from slurmgen.errors import Refusals
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.jobfile.quick import quick_job
+from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.script.plan import JobPlan, resolve
 
 SITE: dict[str, Any] = {

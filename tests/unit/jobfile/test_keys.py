@@ -30,13 +30,13 @@ from slurmgen.jobfile.keys import (
 from slurmgen.jobfile.load import load_job
 from slurmgen.jobfile.model import Requeue
 from slurmgen.jobfile.options import read_options
-from slurmgen.jobfile.quick import quick_job
 from slurmgen.jobfile.setup import Container, Modules, Setup
 from slurmgen.jobfile.source import parse_yaml
+from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.options import catalog
-from tests.property.test_quick import by_pydantic, plain
+from tests.property.test_without_pydantic import by_pydantic, plain
 from tests.unit.jobfile.test_schema import JOB, errors
 
 ROOT = Path(__file__).resolve().parents[3]

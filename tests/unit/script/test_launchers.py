@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +22,7 @@ from slurmgen.sandbox.rehearsal.shape import rehearsed
 from slurmgen.script.pipeline import plan_job, render_job
 from slurmgen.script.placement import seats
 from slurmgen.script.render import summary
+from tests.copied import copy, slurmgen
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "slurmgen"
@@ -152,31 +151,21 @@ task() {
 @pytest.fixture(scope="module")
 def with_a_fifth(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with one launcher more, by CONTRIBUTING's row."""
-    copy = tmp_path_factory.mktemp("fifth")
-    for name in ("slurmgen", "templates", "configs"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", copy)
-    (copy / "slurmgen" / "launchers" / "mpirun.py").write_text(NEW_MODULE)
-    registry = copy / "slurmgen" / "launchers" / "__init__.py"
+    tree = copy(tmp_path_factory.mktemp("fifth"))
+    (tree / "slurmgen" / "launchers" / "mpirun.py").write_text(NEW_MODULE)
+    registry = tree / "slurmgen" / "launchers" / "__init__.py"
     text = registry.read_text(encoding="utf-8")
     assert text.count('"plain"]') == 1
     registry.write_text(text.replace('"plain"]', '"plain", "mpirun"]'), encoding="utf-8")
-    (copy / "templates" / "partials" / "task-mpirun.sbatch.j2").write_text(NEW_PARTIAL)
-    return copy
+    (tree / "templates" / "partials" / "task-mpirun.sbatch.j2").write_text(NEW_PARTIAL)
+    return tree
 
 
 def test_a_fifth_launcher_is_a_module_a_partial_and_its_name(
     with_a_fifth: Path, tmp_path: Path
 ) -> None:
-    def slurmgen(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "slurmgen", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(with_a_fifth)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+    def run(*arguments: str) -> str:
+        done = slurmgen(with_a_fifth, *arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -185,19 +174,19 @@ def test_a_fifth_launcher_is_a_module_a_partial_and_its_name(
         "command: [echo, hello]\n"
     )
     (tmp_path / "job.yaml").write_text(text)
-    slurmgen("render", "job.yaml", "-o", "job.sbatch")
+    run("render", "job.yaml", "-o", "job.sbatch")
     script = (tmp_path / "job.sbatch").read_text()
     assert "srun starts one mpirun per node." in script
     assert "exec mpirun -n 2" in script
-    assert "\n3     1     1 " in slurmgen("plan", "job.yaml")
-    assert slurmgen("run", "job.yaml") == "hello\n"
-    imported = slurmgen("import", "job.sbatch")
+    assert "\n3     1     1 " in run("plan", "job.yaml")
+    assert run("run", "job.yaml") == "hello\n"
+    imported = run("import", "job.sbatch")
     assert parse_yaml(imported, "x").data == parse_yaml(text, "x").data
-    schema = json.loads(slurmgen("schema"))["properties"]["launcher"]
+    schema = json.loads(run("schema"))["properties"]["launcher"]
     assert schema["enum"][-1] == "mpirun"
     assert "mpirun: a task per node" in schema["description"]
     (tmp_path / "new").mkdir()
-    slurmgen("init", "new", "--launcher", "mpirun", "--program", "train.py", "--yes")
+    run("init", "new", "--launcher", "mpirun", "--program", "train.py", "--yes")
     assert "launcher: mpirun  # a task per node, where" in (tmp_path / "new/job.yaml").read_text()
 
 

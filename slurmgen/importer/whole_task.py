@@ -20,7 +20,7 @@ from slurmgen.importer.nodes import (
     variables,
     walk,
 )
-from slurmgen.importer.started import STEP_VARIABLES, NotIdiomaticError, Started
+from slurmgen.importer.started_program import STEP_VARIABLES, NotIdiomaticError, Started
 from slurmgen.launchers import ONE, with_ranks
 from slurmgen.reading.shell.options import parse_options
 from slurmgen.reading.shell.srun import SRUN

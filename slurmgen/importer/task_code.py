@@ -7,7 +7,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from slurmgen.importer.nodes import source, walk
-from slurmgen.importer.started import NotIdiomaticError, Shape, Started
+from slurmgen.importer.started_program import NotIdiomaticError, Shape, Started
 from slurmgen.importer.torchrun import torchrun
 from slurmgen.launchers import ONE, PROGRAM, TASKS, with_ranks
 from slurmgen.reading.script import BatchScript

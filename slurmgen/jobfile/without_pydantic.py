@@ -3,7 +3,7 @@
 Importing Pydantic and building its models takes longer than all the rest of `render`. So
 a job file is first read by the functions that the models are made of (`keys.py` has that of
 each key); whatever they do not take at once goes to Pydantic, which then says what is wrong.
-`tests/property/test_quick.py` holds the two to the same result.
+`tests/property/test_without_pydantic.py` holds the two to the same result.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 from slurmgen.cluster import generic
 from slurmgen.cluster.profile import Profile
 from slurmgen.jobfile.job import JobSpec
-from slurmgen.jobfile.quick import quick_job
 from slurmgen.jobfile.source import parse_yaml
+from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.resources import configs_dir
 
 ROOT = Path(__file__).resolve().parents[2]
