@@ -23,6 +23,7 @@ from slurmgen.jobfile.job import JobSpec
 from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from tests import asking_bash
+from tests.examples import examples
 
 # Names of the user's to give, whatever Bash makes of them: it finds programs by PATH.
 GIVEN_ON_PURPOSE = {"PATH"}
@@ -103,7 +104,7 @@ def ran(job: dict[str, Any], folder: Path) -> bytes:
     return done.stdout
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.dictionaries(NAMES, VALUES, max_size=30), st.sampled_from(LAUNCHES))
 def test_every_variable_that_is_accepted_arrives(
     variables: dict[str, str], launch: dict[str, Any]
