@@ -59,7 +59,9 @@ check: $(VENV)/.installed-dev
 quick: $(VENV)/.installed-dev
 	@scripts/test-quick $(PYTEST_ARGS)
 
-test: $(VENV)/.installed-dev
+test:
+	@scripts/test --announce
+	@$(MAKE) --no-print-directory $(VENV)/.installed-dev
 	@scripts/slurm-packages
 	@scripts/tool-packages
 	@scripts/test $(PYTEST_ARGS)

@@ -10,4 +10,6 @@ _USUAL = 100
 
 def examples(number: int) -> int:
     """`number`, or in `make quick` as many fewer as its profile says (tests/conftest.py)."""
-    return max(1, number * settings.default.max_examples // _USUAL)
+    profile = settings.default
+    assert profile is not None
+    return max(1, number * profile.max_examples // _USUAL)

@@ -18,7 +18,6 @@ import importlib
 import os
 import random
 import resource
-import sys
 import types
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +31,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MUTATED = ("script/render.py", "script/plan.py", "script/pipeline.py", "jobfile", "lint")
 # A mutant that runs on for ever is noticed, at this many seconds of CPU time.
 LIMIT_S = 300
+# How a copy ends in which the mutant itself could not be made.
+BROKEN = 90
 # The folders whose tests look at a part of the package first.
 FIRST = {
     "script": ("tests/golden", "tests/unit/script", "tests/unit/cluster", "tests/property"),
@@ -151,7 +152,7 @@ def exchange(mutant: Mutant) -> None:
     code = compile(tree, str(mutant.path), "exec", dont_inherit=True)
     new = {(one.co_firstlineno, one.co_name): one for one in _codes(code)}
     for function in gc.get_objects():
-        if isinstance(function, types.FunctionType):
+        if type(function) is types.FunctionType:  # isinstance asks whatever there is for its class
             old = function.__code__
             if old.co_filename == str(mutant.path):
                 function.__code__ = new.get((old.co_firstlineno, old.co_name), old)
@@ -180,10 +181,11 @@ class _Run:
     """Takes the place of the loop over tests."""
 
     def __init__(self) -> None:
-        self.failed = False
+        self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed = self.failed or report.failed
+        if report.failed:
+            self.failed = report.nodeid
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -195,33 +197,49 @@ class _Run:
         chosen = random.Random(config.getoption("--seed")).sample(everything, number)
         say = config.get_terminal_writer().line
         say(f"{number} of {len(everything)} mutants, {len(session.items)} tests")
+        if not os.environ.get("TMPSKIP") and (by := self._noticed_by(None, session)):
+            pytest.exit(f"fails without a mutant: {by}", returncode=1)
         missed = 0
         for done, mutant in enumerate(chosen, 1):
-            noticed = self._is_noticed(mutant, session)
-            missed += not noticed
-            if not noticed:
+            by = self._noticed_by(mutant, session)
+            missed += not by
+            if not by:
                 say(f"not noticed: {mutant}")
+            elif config.get_verbosity() >= 0:  # scripts/test-quick is quiet, -v says more
+                say(f"{mutant}: noticed by {by}")
             if done % 10 == 0 or done == number:
                 say(f"{done - missed} of {done} noticed")
         return True
 
-    def _is_noticed(self, mutant: Mutant, session: pytest.Session) -> bool:
+    def _noticed_by(self, mutant: Mutant | None, session: pytest.Session) -> str:
+        """The first test that fails, or what else ended it; empty where all pass."""
+        there, here = os.pipe()
         child = os.fork()
         if child:
-            return os.waitpid(child, 0)[1] != 0
-        status = 2
+            os.close(here)
+            with open(there, encoding="utf-8") as told:
+                by = told.read()
+            status = os.waitpid(child, 0)[1]
+            if os.WIFEXITED(status) and os.WEXITSTATUS(status) == BROKEN:
+                pytest.exit(f"{mutant} could not be tried: {by}", returncode=1)
+            return by or (f"its end with status {status}" if status else "")
+        status = BROKEN
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
             session.config.pluginmanager.unregister(name="terminalreporter")
-            exchange(mutant)
-            items = _in_order(session.items, mutant)
+            items = session.items
+            if mutant is not None:
+                exchange(mutant)
+                items = _in_order(items, mutant)
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if self.failed:
                     break
-            status = int(self.failed)
+            os.write(here, self.failed.encode())
+            status = 0
+        except Exception as error:
+            os.write(here, repr(error).encode())
         finally:
-            sys.stdout.flush()
             os._exit(status)
 
 

@@ -24,6 +24,7 @@ _NETWORK = frozenset(
 )
 
 _seen: list[str] = []
+# What is done now that is held to it: a test, or the loading of all of them.
 _current: list[str] = []
 
 
@@ -52,6 +53,15 @@ def _message(what: str) -> str:
 def pytest_configure() -> None:
     # There is no way to remove one; outside a test it looks at nothing.
     sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    _current.append("the tests are loaded")
+    try:
+        return (yield)
+    finally:
+        _current.clear()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -349,7 +349,7 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
     },
     "entrypoint/usage.md": {
         "`slurmgen-JOBID.usage.jsonl`": "unit/ddp/test_usage.py::test_where_the_file_is",
-        "more data loader workers than CPUs": "unit/ddp/test_checks.py::test_workers_and_cpus",
+        "more data loader workers than CPUs": "programs/ddp/test_checks.py::test_workers_and_cpus",
     },
     "commands/cluster.md": {
         "Your cluster can write its profile itself, for any user, on Slurm 20.11 to 26.05, with "
@@ -517,7 +517,7 @@ RULES: dict[str, str | tuple[str, ...] | Reason] = {
     "mutually-exclusive-options": _refused("mutually-exclusive-options"),
     "nccl-fallback-left-on": NETWORK,
     "nested-srun-no-overlap": _claimed("test_a_step_in_a_step_waits"),
-    "no-distributed-sampler": "unit/ddp/test_checks.py::test_each_rank_goes_through_all_samples",
+    "no-distributed-sampler": "programs/ddp/test_checks.py::test_each_rank_goes_through_all_samples",
     "no-set-device": GPUS,
     "no-set-epoch": f"{_TORCH}::test_a_sampler_without_set_epoch_repeats_itself",
     "nodelist-mismatch": _refused("nodelist-mismatch"),

@@ -24,6 +24,7 @@ from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from tests import asking_bash
 from tests.examples import examples
+from tests.waiting import PATIENCE_S
 
 # Names of the user's to give, whatever Bash makes of them: it finds programs by PATH.
 GIVEN_ON_PURPOSE = {"PATH"}
@@ -98,7 +99,7 @@ def ran(job: dict[str, Any], folder: Path) -> bytes:
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=asking_bash.PATIENCE,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
