@@ -517,7 +517,9 @@ RULES: dict[str, str | tuple[str, ...] | Reason] = {
     "mutually-exclusive-options": _refused("mutually-exclusive-options"),
     "nccl-fallback-left-on": NETWORK,
     "nested-srun-no-overlap": _claimed("test_a_step_in_a_step_waits"),
-    "no-distributed-sampler": "programs/ddp/test_checks.py::test_each_rank_goes_through_all_samples",
+    "no-distributed-sampler": (
+        "programs/ddp/test_checks.py::test_each_rank_goes_through_all_samples"
+    ),
     "no-set-device": GPUS,
     "no-set-epoch": f"{_TORCH}::test_a_sampler_without_set_epoch_repeats_itself",
     "nodelist-mismatch": _refused("nodelist-mismatch"),
