@@ -1,13 +1,12 @@
 """How many faults the quick tests notice: `scripts/mutants`, which loads this by `-p`.
 
 A mutant is the package with one thing changed inside one function: a comparison, a condition, a
-constant, an argument, a result, a statement. They are drawn by a seed from all
-there are in MUTATED.
+constant, an argument, a result, a statement. They are drawn by a seed from all that MUTATED has.
+
 The tests are collected once; each mutant is a forked copy of this process in which the code of that
-function is exchanged, so none costs more than its tests. Only the tests
-of that part of the package run (TESTS), so that the number is rather too low; those with the name
-of the module first, until one fails. What a function does while its module is loaded has been done by then:
-such mutants count as not noticed.
+function is exchanged. Only the tests of that part of the package run (TESTS), those with the name
+of the module first, until one fails: the number is rather too low. What a function does while its
+module is loaded has been done by then, and counts as not noticed.
 """
 
 from __future__ import annotations
