@@ -4,6 +4,7 @@
 #   make demo     render and train configs/jobs/quickstart.yaml on this machine
 #   make setup    everything development needs, in .venv
 #   make check    ruff, mypy, the layers, shellcheck
+#   make quick    the tests that start no process, load no torch and need no network: a minute
 #   make test     all tests, on a real Slurm (installed first where that is possible)
 #   make test-oldest  what needs neither Slurm nor torch, with the oldest dependencies allowed
 #   make matrix   what is said about Slurm, on each version that Debian has and this machine doesn't
@@ -31,7 +32,7 @@ BIN := $(VENV)/bin
 INPUTS := pyproject.toml constraints.txt scripts/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test test-oldest matrix chaos golden docs bench zipapp clean
+.PHONY: help demo setup check quick test test-oldest matrix chaos golden docs bench zipapp clean
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -55,7 +56,12 @@ setup: $(VENV)/.installed-dev
 check: $(VENV)/.installed-dev
 	@scripts/check
 
-test: $(VENV)/.installed-dev
+quick: $(VENV)/.installed-dev
+	@scripts/test-quick $(PYTEST_ARGS)
+
+test:
+	@scripts/test --announce
+	@$(MAKE) --no-print-directory $(VENV)/.installed-dev
 	@scripts/slurm-packages
 	@scripts/tool-packages
 	@scripts/test $(PYTEST_ARGS)

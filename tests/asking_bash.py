@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-PATIENCE = 60
+from tests.waiting import PATIENCE_S
 
 # The way of a variable in a rendered script: exported in the batch shell, through the Bash in
 # which `task` is a function, to the program.
@@ -141,7 +141,7 @@ def _run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         start_new_session=True,
-        timeout=PATIENCE,
+        timeout=PATIENCE_S,
     )
 
 

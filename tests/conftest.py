@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -29,6 +30,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )
+# `make quick`: few examples, and the same ones each time. `examples.py` takes its number from here.
+settings.register_profile(
+    "quick", settings.get_profile("slurmgen"), max_examples=10, derandomize=True, database=None
+)
 settings.load_profile("slurmgen")
 
 # Filled on the process that prints: with pytest-xdist, the one that runs no test itself.
@@ -49,6 +54,8 @@ def pytest_configure() -> None:
     path = [str(Path(sys.executable).parent)]
     path += os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join([*path, *(p for p in SBIN if p not in path)])
+    # A shell that starts `make test` in the background leaves INT ignored, in all that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Ranks that pretend to have CPUs share a few: threads that wait spinning keep the others out.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

@@ -205,7 +205,7 @@ def test_an_unverified_profile_says_so(folder: Folder) -> None:
 
 
 def test_submit_without_slurm_names_the_ways_out(folder: Folder) -> None:
-    done = folder.slurmgen("submit", "job.yaml", path="/nonexistent")
+    done = folder.slurmgen("submit", "job.yaml", path=str(folder.path / "absent"))
     assert done.returncode == 3
     assert "sbatch is not on PATH" in done.stderr
     assert "slurmgen run" in done.stderr

@@ -14,6 +14,7 @@ import pytest
 
 from slurmgen import __version__
 from slurmgen.jobfile.source import parse_yaml
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "slurmgen"]
@@ -205,7 +206,7 @@ def talk(folder: Path, answers: list[tuple[str, bytes]], *arguments: str) -> tup
     seen = ""
     typed = b""
     waiting = list(answers)
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while True:
         while not select.select([master], [], [], 2)[0]:
             assert time.monotonic() < end, seen

@@ -35,7 +35,7 @@ _CHECK = "slurm/test_check.py"
 _TORCH = "torch/test_claims.py"
 _DDP = "torch/test_ddp_launch.py"
 _RESUME = "torch/test_ddp_resume.py"
-_SUPERVISOR = "unit/ddp/test_supervisor.py"
+_SUPERVISOR = "programs/ddp/test_supervisor.py"
 
 _TOLD = f"{_LAUNCH}::test_what_each_task_is_told"
 _CPUS = f"{_CLAIMS}::test_cpus_of_a_task_are_handed_on_or_not"
@@ -275,7 +275,7 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
             _VERSIONS,
             f"{_DDP}::test_plain",
         ),
-        "A wrong launch ends with status 78 and a reason": "unit/ddp/test_entry.py::"
+        "A wrong launch ends with status 78 and a reason": "programs/ddp/test_entry.py::"
         "test_what_is_wrong_is_said_with_why_and_fix",
         "`init_process_group()` in it finds the others": f"{_DDP}::"
         "test_a_step_runs_a_script_that_makes_its_own_groups",
@@ -349,7 +349,7 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
     },
     "entrypoint/usage.md": {
         "`slurmgen-JOBID.usage.jsonl`": "unit/ddp/test_usage.py::test_where_the_file_is",
-        "more data loader workers than CPUs": "unit/ddp/test_checks.py::test_workers_and_cpus",
+        "more data loader workers than CPUs": "programs/ddp/test_checks.py::test_workers_and_cpus",
     },
     "commands/cluster.md": {
         "Your cluster can write its profile itself, for any user, on Slurm 20.11 to 26.05, with "
@@ -517,7 +517,9 @@ RULES: dict[str, str | tuple[str, ...] | Reason] = {
     "mutually-exclusive-options": _refused("mutually-exclusive-options"),
     "nccl-fallback-left-on": NETWORK,
     "nested-srun-no-overlap": _claimed("test_a_step_in_a_step_waits"),
-    "no-distributed-sampler": "unit/ddp/test_checks.py::test_each_rank_goes_through_all_samples",
+    "no-distributed-sampler": (
+        "programs/ddp/test_checks.py::test_each_rank_goes_through_all_samples"
+    ),
     "no-set-device": GPUS,
     "no-set-epoch": f"{_TORCH}::test_a_sampler_without_set_epoch_repeats_itself",
     "nodelist-mismatch": _refused("nodelist-mismatch"),

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import sys
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,11 +19,13 @@ from slurmgen.importer.importer import NotImportable, import_script
 from slurmgen.lint import engine, registry
 from slurmgen.lint.job import load
 from tests.property import shapes
+from tests.work import calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
 LONG = os.environ.get("SLURMGEN_CHAOS") == "long"
 SIZES = (5_000, 15_000) if LONG else (1_000, 3_000)
 SEED = 20_250
@@ -36,23 +36,6 @@ SLACK = 1.4
 CONSTANT = 3_000
 
 SCRIPT = shapes.BASH_HEAD + shapes.BASH_TAIL
-
-
-def calls(work: Callable[[], object]) -> int:
-    """How many functions `work` calls."""
-    counted = count()
-
-    def seen(_frame: object, event: str, _argument: Any) -> None:
-        if event in ("call", "c_call"):
-            next(counted)
-
-    before = sys.getprofile()
-    sys.setprofile(seen)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return next(counted)
 
 
 def lint(text: str, folder: Path) -> None:

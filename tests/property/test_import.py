@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ from slurmgen.importer import NotImportable, check, import_script
 from slurmgen.importer.yaml_text import Entry, write
 from slurmgen.jobfile.source import parse_yaml
 from slurmgen.reading.script import BatchScript
+from tests.examples import examples
+from tests.work import calls
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(ROOT.glob("tests/lint/*/*/job.sbatch"))
@@ -83,7 +84,7 @@ LINES = [
 SCRIPT = st.lists(st.sampled_from(LINES) | TEXT, max_size=14).map("\n".join)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(SCRIPT | SCRIPT.map(lambda text: "#!/bin/bash\n" + text) | TEXT)
 def test_any_script(text: str) -> None:
     check_import(text)
@@ -95,7 +96,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(WORDS, max_size=40).map(" ".join))
 def test_any_words(text: str) -> None:
     check_import(f"#!/bin/bash\n#SBATCH -c 2\n{text}\n")
@@ -109,7 +110,7 @@ VALUES = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(
     st.dictionaries(
         NAMES, VALUES | st.lists(VALUES.filter(lambda v: "\n" not in v), min_size=1), max_size=4
@@ -125,6 +126,7 @@ def test_every_value_is_read_back(values: dict[str, Any]) -> None:
     assert data_of(write(entries)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -141,10 +143,8 @@ def test_every_value_is_read_back(values: dict[str, Any]) -> None:
     ids=range(9),
 )
 def test_large_scripts(text: str) -> None:
-    start = time.process_time()
-    check_import(text)
     # Two imports; a hang is far more.
-    assert time.process_time() - start < 40
+    assert calls(lambda: check_import(text)) < 40_000_000
 
 
 # --- scripts that have keys for everything --------------------------------------------
@@ -194,7 +194,7 @@ def tidy_scripts(draw: st.DrawFn) -> str:
     return "\n".join([*head, *body, launch, *draw(st.sampled_from([[], ["# the end"]])), ""])
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(tidy_scripts())
 def test_tidy_scripts(text: str) -> None:
     check_import(text)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from slurmgen.lint import engine, fixes, registry
 from slurmgen.lint.job import load
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from slurmgen.diagnostics import Diagnostic
@@ -57,7 +58,7 @@ def errors(text: str) -> int:
     return len(load("job.sbatch", text).script.shell.errors)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(scripts())
 def test_no_rule_breaks_and_every_place_is_in_the_script(text: str) -> None:
     lines = text.split("\n")
@@ -69,7 +70,7 @@ def test_no_rule_breaks_and_every_place_is_in_the_script(text: str) -> None:
         assert "\n" not in diagnostic.message, diagnostic
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(scripts())
 def test_a_second_fix_changes_nothing(text: str) -> None:
     after = fixes.fixed(text, find, errors)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurmgen.reading.script import BatchScript
+from tests.examples import examples
 
 _TOKENS = [
     *"$(){}[]'\"`|&;<>#=\\\n \t",
@@ -46,7 +47,7 @@ _TOKENS = [
 SHELL = st.lists(st.sampled_from(_TOKENS), max_size=60).map("".join)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(text=SHELL | st.text(max_size=200))
 def test_any_text_is_read(text: str) -> None:
     script = BatchScript(text)

@@ -17,6 +17,7 @@ from slurmgen.jobfile.job import JobSpec
 from slurmgen.jobfile.source import parse_yaml
 from slurmgen.jobfile.without_pydantic import quick_job
 from slurmgen.resources import configs_dir
+from tests.examples import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_YAML = ("syntax", "duplicate")
@@ -89,7 +90,7 @@ DATA = st.fixed_dictionaries(
 ).map(lambda data: dict(list(data.items())[:6]))
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=examples(600))
 @given(DATA)
 def test_any_data(data: dict[str, Any]) -> None:
     quick = quick_job(data)

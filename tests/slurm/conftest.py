@@ -22,6 +22,7 @@ from slurmgen.sandbox import Sandbox, Shape, accounting
 from slurmgen.script.plan import JobPlan, resolve
 from slurmgen.script.render import render
 from slurmgen.slurm.live import sbatch
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +93,7 @@ class Cluster:
     def finish(self, started: tuple[JobPlan, str, Path, str]) -> Ran:
         """Until the job has ended; sbatch --wait would look after 2, 10, 42 and 74 seconds."""
         plan, text, folder, job_id = started
-        end = time.monotonic() + 240
+        end = time.monotonic() + PATIENCE_S
         while True:
             states = sbatch.job_states(sbatch.Submitted(job_id, None), self.sandbox.environment())
             assert states

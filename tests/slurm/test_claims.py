@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from slurmgen.sandbox import Sandbox, Shape, configuration, faults
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -308,7 +309,7 @@ def has_ended(sandbox: Sandbox, job: Job) -> bool:
     return all(task["JobState"] in ENDED for task in job.tasks)
 
 
-def until(met: Callable[[], object], what: str, seconds: float = 200) -> None:
+def until(met: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
     end = time.monotonic() + seconds
     while not met():
         assert time.monotonic() < end, f"waited in vain for {what}"

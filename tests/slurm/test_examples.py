@@ -14,6 +14,7 @@ import pytest
 
 from slurmgen.sandbox import Sandbox, Shape
 from tests.slurm.conftest import ROOT
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,7 @@ def _train(sandbox: Sandbox, folder: Path, *, told: bool) -> str:
     assert done.returncode == 0, done.stderr
     number = done.stdout.strip()
     log = folder / "logs" / f"resume-{number}.out"
-    end = time.monotonic() + 240
+    end = time.monotonic() + PATIENCE_S
     # A job that goes back into the queue has ended for a moment: the last run has to have begun.
     # Nobody hurries it (StartTime=now): 24.11 may refuse to launch it as "Job credential revoked".
     runs = 1 + told

@@ -11,6 +11,7 @@ import pytest
 
 from slurmgen.script.placement import seats
 from tests.slurm.conftest import PROBE, ROOT
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -314,7 +315,7 @@ def test_the_jobs_signal_reaches_the_program_and_not_the_bash_around_it(
 
 
 def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while not met():
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from tests.slurm.conftest import ROOT
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,7 +198,7 @@ def temporary(tmp_path: Path) -> Path:
 
 def assert_nothing_is_left(temporary: Path) -> None:
     """Neither folder nor process; the guard of a killed rehearsal needs a moment."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE_S
     while True:
         left = [*temporary.iterdir(), *processes_of(temporary)]
         if not left:

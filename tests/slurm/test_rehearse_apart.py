@@ -16,6 +16,7 @@ import pytest
 from slurmgen.sandbox.rehearsal import apart
 from slurmgen.sandbox.rehearsal.apart import Bounds, Broken
 from tests.slurm.conftest import ROOT
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.slurm
 
@@ -191,7 +192,7 @@ def test_what_ends_it_ends_all(tmp_path: Path) -> None:
         with suppress(BaseException):
             apart.run(work, tmp_path, ALL._replace(files=False), processes=100, seconds=600)
         os._exit(1)
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while not ready.exists():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -19,6 +19,7 @@ from slurmgen.sandbox import release
 from slurmgen.sandbox.processes import find_processes
 from slurmgen.sandbox.programs import find_programs
 from tests.slurm.conftest import ROOT, skip_without_accounting
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,7 +200,7 @@ def test_accounting_is_of_that_version_too(tmp_path: Path) -> None:
         log = tmp_path / "root" / "default" / "log" / "slurmdbd.log"
         assert f"slurmdbd version {VERSION}." in log.read_text()
         shown("srun", "--account=sandbox", "--partition=gpu", "--qos=gpu-shd", "true")
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while "COMPLETED" not in (rows := shown("sacct", "-nX", "--format=state")):
             assert time.monotonic() < until, rows
     finally:

@@ -24,6 +24,7 @@ from slurmgen.errors import UnavailableError, UsageError
 from slurmgen.sandbox import Sandbox, Shape, programs, remove, statuses
 from slurmgen.sandbox.folder import Folder
 from slurmgen.sandbox.processes import find_processes, running_daemons
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slurm
 
 SMALL = Shape(nodes=1, gpus_per_node=1)
-PATIENCE = 60
 
 TASKS_OF_A_JOB = """\
 #!/bin/bash
@@ -57,7 +57,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 def until(met: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_S
     while not met():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.02)
@@ -197,7 +197,7 @@ def test_a_node_has_an_address_to_meet_at(sandbox: Sandbox) -> None:
         address = shown.split("NodeAddr=")[1].split()[0]
         with (
             socket.create_server((address, 0)) as server,
-            socket.create_connection(server.getsockname(), timeout=PATIENCE),
+            socket.create_connection(server.getsockname(), timeout=PATIENCE_S),
         ):
             addresses.add(address)
     assert len(addresses) == 2
@@ -355,7 +355,7 @@ def test_an_interrupted_start_leaves_nothing(number: signal.Signals, tmp_path: P
     starting = start_many_nodes(tmp_path)
     until((folder.log / "munged.log").exists, "the start")
     starting.send_signal(number)
-    starting.wait(PATIENCE)
+    starting.wait(PATIENCE_S)
     assert starting.returncode in {-number, 128 + number}
     assert_nothing_left(folder)
 
@@ -365,7 +365,7 @@ def test_remains_of_a_killed_start_are_cleared_away(tmp_path: Path) -> None:
     starting = start_many_nodes(tmp_path)
     until(lambda: find_processes(folder.path), "the start")
     starting.kill()
-    starting.wait(PATIENCE)
+    starting.wait(PATIENCE_S)
     until(lambda: statuses(directory=tmp_path) == [], "the guard")
     assert_nothing_left(folder)
 
@@ -435,7 +435,7 @@ def test_a_command_ends_with_exec(tmp_path: Path, sandbox: Sandbox) -> None:
     )
     until(lambda: ready.exists() and ready.read_text(), "the command")
     command.kill()
-    command.wait(PATIENCE)
+    command.wait(PATIENCE_S)
     pid = ready.read_text().strip()
     until(lambda: not Path("/proc", pid, "cwd").exists(), "its end")
 
@@ -477,7 +477,7 @@ def test_it_works_for(starter: str) -> None:
             env={**os.environ, "HOME": str(home), "XDG_STATE_HOME": str(home / "state")},
             capture_output=True,
             text=True,
-            timeout=2 * PATIENCE,
+            timeout=2 * PATIENCE_S,
         )
         assert result.returncode == 0, result.stderr
         answer = json.loads(result.stdout)

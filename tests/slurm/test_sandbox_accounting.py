@@ -17,10 +17,9 @@ from slurmgen.sandbox import Sandbox, Shape, accounting, release, remove
 from slurmgen.sandbox.folder import Folder
 from slurmgen.sandbox.processes import find_processes
 from tests.slurm.conftest import ROOT, skip_without_accounting
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.slurm
-
-PATIENCE = 60
 
 
 @pytest.mark.matrix
@@ -31,7 +30,7 @@ def test_sacct_shows_a_job_that_has_ended(tmp_path: Path) -> None:
         words = ["--parsable", "--wait", "--gres=gpu:a100:2", "--output=/dev/null", "--wrap=exit 3"]
         job = box.run(["sbatch", *words]).stdout.strip()
         shown = ["sacct", "-nPX", f"--jobs={job}", "--format=cluster,account,state,exitcode"]
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_S
         while (row := box.run(shown).stdout.strip()) != "sandbox|sandbox|FAILED|3:0":
             assert time.monotonic() < deadline, row
             time.sleep(0.1)
@@ -80,12 +79,12 @@ def test_a_start_that_is_ended_leaves_nothing(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_S
     while not (folder.log / started).exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
     starting.send_signal(number)
-    assert starting.wait(PATIENCE) in {-number, 128 + number}
+    assert starting.wait(PATIENCE_S) in {-number, 128 + number}
     if number == signal.SIGKILL:
         assert remove("s", directory=tmp_path)
     assert find_processes(folder.path) == []

@@ -31,13 +31,13 @@ from slurmgen.sandbox import (
 )
 from slurmgen.sandbox.folder import Folder
 from slurmgen.sandbox.processes import find_processes, running_daemons
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.slurm
 
-PATIENCE = 60
 SMALL = Shape(nodes=1, gpus_per_node=0)
 # What slurmctld takes a minute or five for otherwise.
 HASTY = Shape(nodes=2, gpus_per_node=1, extra_conf=("SlurmdTimeout=5", "MessageTimeout=5"))
@@ -63,7 +63,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 def until(met: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_S
     while not met():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.02)
@@ -214,7 +214,7 @@ def test_remains_of_a_killed_start_are_cleared_away(seed: int, tmp_path: Path) -
     until(folder.owner.exists, "the start")
     time.sleep(random.Random(seed).uniform(0, 0.8))
     starting.kill()
-    starting.wait(PATIENCE)
+    starting.wait(PATIENCE_S)
     assert remove("s", directory=tmp_path)
     assert_nothing_left(folder)
 
@@ -562,7 +562,7 @@ def test_networks_are_refused_to(starter: str) -> None:
             cwd=scratch,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=PATIENCE_S,
         )
         assert result.returncode == 0, result.stderr
         message, fix = json.loads(result.stdout)

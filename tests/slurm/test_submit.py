@@ -15,6 +15,7 @@ import pytest
 
 from slurmgen.sandbox import Sandbox, Shape
 from tests.slurm.conftest import ROOT, skip_without_accounting
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -288,7 +289,7 @@ def jobs_of(sandbox: Sandbox, folder: Path) -> list[str]:
 
 
 def wait_for(what: Callable[[], object]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < end
         time.sleep(0.1)

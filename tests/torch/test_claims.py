@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.waiting import PATIENCE_S
+
 if TYPE_CHECKING:
     from tests.torch.conftest import Ranks
 
@@ -94,7 +96,7 @@ def test_torchrun_dies_of_a_signal(ranks: Ranks, name: str) -> None:
     )
     words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1", "train.py")
     process = ranks.start(*words)
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE_S
     while not (ranks.folder / "ready").exists():
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slurmgen import launchers
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,7 +217,7 @@ def until(
     process: subprocess.Popen[bytes] | None = None,
     folder: Path | None = None,
 ) -> None:
-    end = time.monotonic() + 240
+    end = time.monotonic() + PATIENCE_S
     while not met():
         assert time.monotonic() < end
         if process is not None and folder is not None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,7 +10,7 @@ import pytest
 from slurmgen.ddp.failure import LaunchError
 from slurmgen.ddp.launch.identity import resolve_identity
 from slurmgen.ddp.watch.failures import Failure
-from slurmgen.ddp.watch.handshake import Guest, Host, Stranger, hub_of
+from slurmgen.ddp.watch.handshake import Guest, Host, Stranger
 from slurmgen.ddp.watch.messages import Language, OddError
 from slurmgen.ddp.watch.secret import Token, secret_of
 
@@ -71,20 +68,6 @@ def test_what_is_no_handshake(line: bytes) -> None:
         Host(TOKEN, PORT).answer(line)
     with pytest.raises(Stranger):
         Guest(TOKEN, PORT).answer(line)
-
-
-@pytest.mark.parametrize("data", [b"", b"[" * 200_000, b"0 1\n", b"x" * 100])
-def test_a_stranger_on_the_port_is_no_hub(data: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            with suppress(OSError), server.accept()[0] as sock:
-                sock.sendall(data)
-                sock.recv(4096)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        assert not hub_of(TOKEN, "127.0.0.1", server.getsockname()[1], seconds=0.5)
 
 
 def test_the_secret_is_no_part_of_what_is_shown() -> None:

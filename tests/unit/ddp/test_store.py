@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-pytestmark = pytest.mark.torch
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -276,33 +274,6 @@ def run(folder: Path, *words: str, user: int | None = None) -> subprocess.Comple
         timeout=120,
         user=user,
     )
-
-
-def test_a_file_size_limit(tmp_path: Path) -> None:
-    done = run(tmp_path / "run", "1000000", "100000")
-    assert done.returncode == 0, done.stderr
-    assert "File too large" in done.stderr
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if os.geteuid() or not shutil.which("mount"):
-        pytest.skip("only root can mount a file system")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("this machine doesn't let root mount a file system")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
-def test_a_full_disk(small_disk: Path) -> None:
-    done = run(small_disk / "run", "1000000")
-    assert done.returncode == 0, done.stderr
-    assert "No space left on device" in done.stderr
 
 
 def test_a_folder_without_permission(

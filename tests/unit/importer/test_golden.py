@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,13 +31,3 @@ def test_the_job_file_of_a_script(case: Path, golden: Callable[[Path, str], None
     golden(case / "rendered.sbatch", expected(script, whole=False))
     again = import_script(script, name="job.sbatch")
     assert parse_yaml(again.text, "again").data == parse_yaml(imported.text, "first").data
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_bash_reads_what_bash_could_read(case: Path) -> None:
-    if (case / "job.sbatch").read_bytes().startswith((b"#!/bin/tcsh", b"#!/usr/bin/env python")):
-        return
-    rendered = render_job(plan_job(str(case / "job.yaml"))).encode()
-    for script in ((case / "job.sbatch").read_bytes(), rendered):
-        done = subprocess.run(["bash", "-n"], input=script, capture_output=True, timeout=60)
-        assert done.returncode == 0, done.stderr

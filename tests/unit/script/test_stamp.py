@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -220,13 +219,6 @@ def test_import_points_to_the_job_file_beside(
     job.write_text(KEPT + "time: 1h\n")
     assert verb.run("job.sbatch") == 0
     assert capsys.readouterr().err == ""
-
-
-def test_bash_passes_over_it(tmp_path: Path) -> None:
-    path = tmp_path / "job.yaml"
-    path.write_text('launcher: plain\ncommand: x\ncomment: "`id` $(id) \\\\ \'\\""\n')
-    script = rendered(path)
-    subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=60)
 
 
 def test_a_script_that_its_stamp_makes_too_long_is_refused(job: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from slurmgen.reading.programs import distributed, read
 from slurmgen.reading.programs.sources import LARGEST_BYTES, MOST_MODULES
+from tests.work import calls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +104,7 @@ def test_a_program_of_many_modules(tmp_path: Path) -> None:
     assert len(read(tmp_path / "train.py").modules) == MOST_MODULES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -124,9 +125,7 @@ def test_a_program_of_many_modules(tmp_path: Path) -> None:
     ids=range(13),
 )
 def test_nothing_grows_faster_than_its_text(text: str, tmp_path: Path) -> None:
-    start = time.process_time()
-    read(tmp_path / "train.py", text)
-    assert time.process_time() - start < 5
+    assert calls(lambda: read(tmp_path / "train.py", text)) < 10_000_000
 
 
 @given(st.text(alphabet="abx01 \n:=.,()[]{}'\"%+-*/#@\t\\", max_size=80))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,10 @@ import pytest
 
 from slurmgen.sandbox.rehearsal import records
 from slurmgen.sandbox.rehearsal.stage import Stage
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 # As in a job, where no interactive shell is around.
 BASE = {"PATH": "/usr/bin:/bin", "HOME": "/"}
@@ -42,13 +42,6 @@ def run(stage: Stage, code: str, *, cwd: Path | None = None, **env: str) -> str:
             timeout=30,
         )
     return log.read_text()
-
-
-def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not met():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def seen(stage: Stage) -> list[list[str]]:
@@ -246,10 +239,10 @@ def test_a_program_tells_of_the_signal_and_waits_on() -> None:
         program = subprocess.Popen(
             ["python", "train.py"], executable=stage.bin / "python", env=stage.environment(BASE)
         )
-        until(lambda: len(os.listdir(stage.path / "records")) == 1)
-        until(lambda: bool(records.read_programs(stage.path)))
+        wait_until(lambda: len(os.listdir(stage.path / "records")) == 1)
+        wait_until(lambda: bool(records.read_programs(stage.path)))
         program.send_signal(signal.SIGUSR1)
-        until(lambda: len(os.listdir(stage.path / "told")) == 1)
+        wait_until(lambda: len(os.listdir(stage.path / "told")) == 1)
         assert program.poll() is None
         stage.gate.close()
         assert program.wait(10) == 0

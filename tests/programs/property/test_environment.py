@@ -23,6 +23,8 @@ from slurmgen.jobfile.job import JobSpec
 from slurmgen.script.plan import resolve
 from slurmgen.script.render import render
 from tests import asking_bash
+from tests.examples import examples
+from tests.waiting import PATIENCE_S
 
 # Names of the user's to give, whatever Bash makes of them: it finds programs by PATH.
 GIVEN_ON_PURPOSE = {"PATH"}
@@ -97,13 +99,13 @@ def ran(job: dict[str, Any], folder: Path) -> bytes:
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=asking_bash.PATIENCE,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.dictionaries(NAMES, VALUES, max_size=30), st.sampled_from(LAUNCHES))
 def test_every_variable_that_is_accepted_arrives(
     variables: dict[str, str], launch: dict[str, Any]

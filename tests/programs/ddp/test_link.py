@@ -13,6 +13,7 @@ from slurmgen.ddp.watch.failures import Failure, Inquest
 from slurmgen.ddp.watch.hub import Hub, Peer
 from slurmgen.ddp.watch.secret import Token
 from slurmgen.ddp.watch.spoke import Spoke
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +63,7 @@ class Net:
         return one
 
     def until(self, met: Callable[[], bool]) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_S
         while not met():
             assert time.monotonic() < end
             for key, events in self.selector.select(0.01):

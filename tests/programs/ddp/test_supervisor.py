@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from tests.waiting import PATIENCE_S, wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("supervisor")
 
 ROOT = Path(__file__).parents[3]
-TIMEOUT_S = 20
 
 # As entry.py and group.py do it: who is it, fork, meet; then the body of the test.
 RANK = """
@@ -87,11 +88,11 @@ class Run:
     def rank_pid(self, rank: int) -> int:
         """Waits until the rank has met the others."""
         ready = self.folder / f"{self.job}-ready{rank}"
-        until(lambda: ready.exists() and ready.read_text() != "")
+        wait_until(lambda: ready.exists() and ready.read_text() != "")
         return int(ready.read_text())
 
     def end(self) -> list[Ended]:
-        codes = [process.wait(TIMEOUT_S) for process in self.processes]
+        codes = [process.wait(PATIENCE_S) for process in self.processes]
         errors = [self.folder / f"{self.job}-err{number}" for number in range(len(codes))]
         return [Ended(code, err.read_text()) for code, err in zip(codes, errors, strict=True)]
 
@@ -104,13 +105,6 @@ class Run:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
-
-
-def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + TIMEOUT_S
-    while not met():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def free_port() -> int:
@@ -226,7 +220,7 @@ def test_the_cause_comes_before_what_it_caused(launch: Callable[..., Run]) -> No
     for rank in range(3):
         run.start(rank)
     pid = run.rank_pid(1)
-    until(lambda: not Path(f"/proc/{pid}").exists())
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
     # Its supervisor has seen that it ended, and now tells rank 0's, which nothing shows here.
     time.sleep(1)
     (run.folder / "7-wait").unlink()
@@ -266,7 +260,7 @@ def test_a_supervisor_that_is_gone_takes_its_rank_along(launch: Callable[..., Ru
     run.processes[2].kill()
     assert [e.code for e in run.end()] == [69, 69, -9]
     assert run.failure["first"]["kind"] == "lost"
-    until(lambda: not os.path.exists(f"/proc/{pids[2]}"))
+    wait_until(lambda: not os.path.exists(f"/proc/{pids[2]}"))
 
 
 def test_survivors_of_rank_0_say_so(launch: Callable[..., Run]) -> None:
@@ -289,7 +283,7 @@ def test_a_silent_node_is_lost(launch: Callable[..., Run], stopped: int) -> None
     run.processes[stopped].send_signal(signal.SIGSTOP)
     for number, process in enumerate(run.processes):
         if number != stopped:
-            assert process.wait(TIMEOUT_S) == 69
+            assert process.wait(PATIENCE_S) == 69
     run.processes[stopped].kill()
     assert (run.failure["first"]["rank"], run.failure["first"]["status"]) == (stopped, 69)
     assert "silent for 3 s" in run.failure["first"]["text"]
@@ -323,13 +317,13 @@ NOTED = "signal.signal({name}, lambda *_: open('7-got', 'a').write('x'))\n"
 def test_a_signal_reaches_the_rank_once(launch: Callable[..., Run], name: str, to: str) -> None:
     body = NOTED.format(name=f"signal.{name}") + "open('7-noting', 'w')\n"
     run = launch(body + "while not os.path.exists('7-end'): time.sleep(0.02)", 1)
-    until((run.folder / "7-noting").exists)
+    wait_until((run.folder / "7-noting").exists)
     number = signal.Signals[name]
     if to != "the rank":
         run.processes[0].send_signal(number)
     if to != "the supervisor":
         os.kill(run.rank_pid(0), number)
-    until((run.folder / "7-got").exists)
+    wait_until((run.folder / "7-got").exists)
     # Longer than the supervisor waits before it passes a signal on.
     time.sleep(1.5)
     (run.folder / "7-end").touch()
@@ -410,7 +404,7 @@ def test_reserved_ports_are_used(launch: Callable[..., Run]) -> None:
 def test_the_same_rank_twice(launch: Callable[..., Run], rank: int) -> None:
     run = launch("while not os.path.exists('all'): time.sleep(0.02)", 2)
     run.rank_pid(1)
-    run.start(rank).wait(TIMEOUT_S)
+    run.start(rank).wait(PATIENCE_S)
     (run.folder / "all").touch()
     first, second, third = run.end()
     assert (first.code, second.code, third.code) == (0, 0, 78)
@@ -444,7 +438,7 @@ def test_stderr_is_passed_on_byte_by_byte(launch: Callable[..., Run]) -> None:
         "os.write(2, b'no newline at the end')\n"
     )
     run = launch(body, 1)
-    assert run.processes[0].wait(TIMEOUT_S) == 0
+    assert run.processes[0].wait(PATIENCE_S) == 0
     expected = b"".join(bytes([n % 256]) * 65536 for n in range(1600)) + b"no newline at the end"
     assert (run.folder / "7-err0").read_bytes() == expected
 
@@ -465,7 +459,7 @@ def test_a_slow_reader_gets_everything(launch: Callable[..., Run]) -> None:
     os.close(writing)
     with closing(os.fdopen(reading, "rb")) as pipe:
         assert len(pipe.read()) == 80 * 65536
-    assert process.wait(TIMEOUT_S) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -477,7 +471,7 @@ def test_a_reader_that_is_gone_or_stuck_holds_nobody_up(
     if closed:
         os.close(reading)
     process = start_alone(run, writing)
-    assert process.wait(TIMEOUT_S) == 0
+    assert process.wait(PATIENCE_S) == 0
     os.close(writing)
     if not closed:
         os.close(reading)
