@@ -10,7 +10,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # What slurmgen needs to run, and its tests to start.
-_ALWAYS = ("slurmgen", "templates", "configs", "pyproject.toml", "tests/conftest.py")
+_ALWAYS = (
+    "slurmgen",
+    "templates",
+    "configs",
+    "pyproject.toml",
+    "tests/conftest.py",
+    "tests/examples.py",
+)
 
 
 def copy(to: Path, *parts: str) -> Path:

@@ -91,7 +91,7 @@ CLAIMS: dict[str, dict[str, str | tuple[str, ...] | Reason]] = {
         "test_accounting_knows_a_job_that_the_controller_has_forgotten",
         "sbatch says one of Slurm's known refusals": (
             "unit/slurm/test_refusals.py::test_refusals",
-            f"{_SUBMIT}::test_no_folder_is_left_of_a_job_that_was_refused",
+            f"{_SUBMIT}::test_a_refused_job_takes_no_folder_from_another",
         ),
         "waits up to 20 s for the answer and tells it": f"{_SUBMIT}::"
         "test_an_interruption_waits_for_what_sbatch_says",
