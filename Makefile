@@ -9,7 +9,7 @@
 #   make test-oldest  what needs neither Slurm nor torch, with the oldest dependencies allowed
 #   make matrix   what is said about Slurm, on each version that Debian has and this machine doesn't
 #   make chaos    the tests of tests/chaos in their long form, half an hour each
-#   make golden   write the expected scripts of tests/golden again; review the diff
+#   make golden   write expected scripts, and what lint says, again; review the diff
 #   make docs     write pages and manual again, build the site in build/site; review the diff
 #   make bench    the benchmarks
 #   make zipapp   build/slurmgen.pyz: one file that runs on a login node without pip
@@ -78,7 +78,7 @@ chaos: $(VENV)/.installed-dev
 	@scripts/chaos $(PYTEST_ARGS)
 
 golden: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest tests/golden --update-golden $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests/golden tests/lint/test_said.py --update-golden $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed-dev
 	@scripts/docs $(PYTEST_ARGS)
