@@ -616,7 +616,9 @@ def test_from_python_it_is_an_exception_of_its_own(sandbox: Sandbox, tmp_path: P
 
 def test_wait_outlives_a_controller_that_is_away(tmp_path: Path) -> None:
     shape = Shape(nodes=1, gpus_per_node=0, extra_conf=("MessageTimeout=3",))
-    (tmp_path / "job.yaml").write_text("time: 5m\noutput: log\ncommand: sleep 3; exit 4\n")
+    # Not before it is told to: else it may have ended before the controller is away.
+    command = "until [ -e go ]; do sleep 0.2; done; exit 4"
+    (tmp_path / "job.yaml").write_text(f"time: 5m\noutput: log\ncommand: {command}\n")
     with Sandbox.up(name="away", shape=shape, directory=tmp_path / "root") as sandbox:
         controller = int((sandbox.folder.path / "slurmctld.pid").read_text())
         process = subprocess.Popen(
@@ -639,6 +641,7 @@ def test_wait_outlives_a_controller_that_is_away(tmp_path: Path) -> None:
                 said += line
         finally:
             os.kill(controller, signal.SIGCONT)
+        (tmp_path / "go").touch()
         _, rest = process.communicate(timeout=240)
     assert process.returncode == 4, said + rest
     assert "Slurm answers again" in rest
