@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import imports
+from tests.imports import PACKAGE, ROOT, imports_of, is_inside, module_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "slurmgen"
 
 # What each room may import of the others, at any time and for any purpose, types too. Above and
 # below: nothing here imports what stands further down in this table.
@@ -91,38 +91,6 @@ ONLY_IN = {
     "tree_sitter_bash": ("reading.shell",),
     "subprocess": ("slurm.live", "sandbox", "sandbox.rehearsal", "ddp"),
 }
-
-
-class Import(NamedTuple):
-    """One imported name: `module` is as long as the statement says it."""
-
-    module: str
-    line: int
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports_of(path: Path) -> list[Import]:
-    """Every import of a file, wherever it stands, those for type checkers too."""
-    package = module_name(path).split(".")
-    if path.name != "__init__.py":
-        package.pop()
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [Import(alias.name, node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            origin = ".".join([*base, *([node.module] if node.module else [])])
-            found += [Import(f"{origin}.{alias.name}", node.lineno) for alias in node.names]
-    return found
-
-
-def is_inside(module: str, package: str) -> bool:
-    return module == package or module.startswith(package + ".")
 
 
 def is_part(path: Path, parts: tuple[str, ...]) -> bool:
@@ -246,7 +214,7 @@ def test_the_entrypoint_needs_torch_and_the_standard_library_only(path: Path) ->
 
 
 def test_what_an_import_statement_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    monkeypatch.setattr(imports, "ROOT", tmp_path)
     path = tmp_path / "slurmgen" / "spec" / "job.py"
     path.parent.mkdir(parents=True)
     path.write_text("import a.b\nfrom slurmgen import slurm\nfrom . import x\nfrom ..y import z\n")
