@@ -166,8 +166,8 @@ def _program(plan: JobPlan) -> list[str]:
 
 def _leashed(program: list[str]) -> list[str]:
     """So that no rank trains on where this command is killed; `ddp` does that by itself."""
-    leash = Path(__file__).parents[2] / "ddp/leash.py"
-    return [sys.executable, "-I", str(leash), *program] if leash.is_file() else program
+    leash = Path(__file__).parents[2] / "ddp/watch/leash.py"
+    return [sys.executable, "-I", str(leash), *program]
 
 
 def _under_torchrun(program: list[str], ranks: int) -> list[str]:
