@@ -77,8 +77,8 @@ def test_a_rule_is_documented(rule: Rule) -> None:
     assert docstring.startswith("r") or not re.search(r"(?<!\\)(\\\\)*\\\n", docstring)
 
 
-def findings(rule: Rule, files: dict[str, str], folder: Path) -> list[tuple[str, str]]:
-    """Rule and message of all that is found in `job.sbatch` among the files."""
+def found_in(rule: Rule, files: dict[str, str], folder: Path) -> tuple[Diagnostic, ...]:
+    """All that is found in `job.sbatch` among the files, which are written to the folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,12 @@ def findings(rule: Rule, files: dict[str, str], folder: Path) -> list[tuple[str,
     outcome = engine.check(job, registry.rules())
     for failure in outcome.failures:
         raise failure.error
-    return [(d.rule, d.message) for d in outcome.diagnostics]
+    return outcome.diagnostics
+
+
+def findings(rule: Rule, files: dict[str, str], folder: Path) -> list[tuple[str, str]]:
+    """Rule and message of each."""
+    return [(d.rule, d.message) for d in found_in(rule, files, folder)]
 
 
 @every_rule

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from slurmgen.cluster.load import load_profile
-from slurmgen.lint import documentation, engine, registry
-from slurmgen.lint.job import load
+from slurmgen.lint import documentation, registry
 from tests.lint.test_cases import CASES, lint
+from tests.lint.test_rules import found_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,21 +39,7 @@ def _found(tmp_path: Path) -> Iterator[tuple[str, Path, tuple[Diagnostic, ...]]]
     for rule in registry.rules():
         folder = tmp_path / rule.name
         files = documentation.read(rule).files("Example")
-        for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(text.encode())
-        profile = (
-            load_profile(str(folder / "cluster.yaml"), folder) if "cluster.yaml" in files else None
-        )
-        script = folder / "job.sbatch"
-        job = load(
-            str(script),
-            files[script.name],
-            slurm=rule.example_slurm,
-            profile=profile,
-            folder=folder,
-        )
-        yield f"example of {rule.name}", folder, engine.check(job, registry.rules()).diagnostics
+        yield f"example of {rule.name}", folder, found_in(rule, files, folder)
     for case in CASES:
         facts = yaml.safe_load((case / "case.yaml").read_text())
         yield case.name, case, lint(case, facts, tmp_path)

@@ -67,12 +67,8 @@ def find(
     deadline: of each question, as `call` takes it.
     Raises UnavailableError where the controller doesn't answer.
     """
-    done = call(_squeue(clusters), environment, timeout=_PATIENCE, deadline=deadline)
-    if done.returncode != 0:
-        raise UnavailableError(
-            f"squeue failed:\n{indent(done.stderr[:2000])}", fix="try again later"
-        )
-    return _read(done.stdout, token) or _find_ended(token, clusters, environment, deadline)
+    listing = _list(_squeue(clusters), environment, deadline)
+    return _read(listing, token) or _find_ended(token, clusters, environment, deadline)
 
 
 def named_alike(
@@ -85,14 +81,9 @@ def named_alike(
     """
     # The form of %V is the user's own choice otherwise.
     plain = {k: v for k, v in environment.items() if k != "SLURM_TIME_FORMAT"}
-    asked = _squeue(clusters, "%i|%V|%o|%j")
-    done = call(asked, plain, timeout=_PATIENCE, deadline=deadline)
-    if done.returncode != 0:
-        raise UnavailableError(
-            f"squeue failed:\n{indent(done.stderr[:2000])}", fix="try again later"
-        )
+    listing = _list(_squeue(clusters, "%i|%V|%o|%j"), plain, deadline)
     found: dict[str, None] = {}
-    for line in done.stdout.splitlines():
+    for line in listing.splitlines():
         alike = re.fullmatch(rf"(\d+)[^|]*\|([^|]*)\|(.*)\|{re.escape(name)}", line)
         if alike is None or _OURS.search(alike[3]):
             continue
@@ -127,6 +118,15 @@ def _squeue(clusters: str, form: str = "%i|%T|%o") -> list[str]:
     where = [f"--clusters={clusters}"] if clusters else []
     what = ["--all", "--states=all", f"--user={os.getuid()}"]
     return ["squeue", *where, "--noheader", *what, f"--format={form}"]
+
+
+def _list(squeue: list[str], environment: Mapping[str, str], deadline: Deadline) -> str:
+    done = call(squeue, environment, timeout=_PATIENCE, deadline=deadline)
+    if done.returncode != 0:
+        raise UnavailableError(
+            f"squeue failed:\n{indent(done.stderr[:2000])}", fix="try again later"
+        )
+    return done.stdout
 
 
 def _find_ended(
